@@ -1,0 +1,24 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(megalith_flags INTERFACE)
+target_compile_options(megalith_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers>)
+target_include_directories(megalith_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+if(MEGALITH_SANITIZE)
+  target_compile_options(megalith_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all>)
+  target_link_options(megalith_flags INTERFACE -fsanitize=${MEGALITH_SANITIZE})
+endif()
+if(MEGALITH_FUZZ)
+  target_compile_options(megalith_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace megalith::config {
+
+// The run's config tree, under NeMo's key names: `run.model.optim.lr` is the key `model.optim.lr`. Which keys exist, their
+// defaults and their help stand in keys.cpp.
+
+struct Trainer {
+  std::string accelerator = "auto";  // cpu | gpu | auto
+  std::string precision = "32";      // 32 | bf16 (NeMo's spellings of these accepted)
+  int64_t devices = 1;
+  int64_t num_nodes = 1;
+  int64_t max_steps = 100;
+  std::string max_time;  // DD:HH:MM:SS; empty: no limit
+  int64_t log_every_n_steps = 1;
+  int64_t val_check_interval = 0;  // steps; 0: no validation
+  int64_t limit_val_batches = 20;
+  double gradient_clip_val = 1.0;
+  bool deterministic = true;
+  int64_t cpu_threads = 0;  // 0: all cores this process may use
+};
+
+struct Schedule {
+  std::string name = "CosineAnnealing";  // CosineAnnealing | constant | linear | WSD
+  int64_t warmup_steps = 0;
+  int64_t constant_steps = 0;
+  int64_t decay_steps = 0;  // WSD: length of the final decay
+  double min_lr = 0.0;
+  int64_t max_steps = 0;  // 0: trainer.max_steps
+};
+
+struct Optim {
+  std::string name = "adamw";
+  double lr = 3e-4;
+  double weight_decay = 0.1;
+  std::vector<double> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  Schedule sched;
+};
+
+struct Data {
+  std::string data_impl = "mmap";         // mmap | mock
+  std::vector<std::string> data_prefix;   // one prefix, or weight and prefix in turn (this issue: one dataset)
+  std::string splits_string = "969, 30, 1";
+  int64_t seq_length = 0;  // 0: model.encoder_seq_length
+  std::string index_mapping_dir;
+  bool eod_mask_loss = false;
+};
+
+struct Tokenizer {
+  std::string type = "ByteTokenizer";
+  std::string vocab_file;
+  std::string merge_file;
+  std::string model;
+  int64_t vocab_size = 0;  // 0: what the tokenizer says
+};
+
+struct RopeScaling {
+  double factor = 1.0;  // 1: none
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  int64_t old_context_len = 8192;
+};
+
+struct Model {
+  int64_t micro_batch_size = 1;
+  int64_t global_batch_size = 1;
+  int64_t tensor_model_parallel_size = 1;
+  int64_t pipeline_model_parallel_size = 1;
+  int64_t virtual_pipeline_model_parallel_size = 1;
+  int64_t context_parallel_size = 1;
+  bool sequence_parallel = false;
+  bool wrap_with_zero = false;
+
+  int64_t encoder_seq_length = 1024;
+  int64_t max_position_embeddings = 0;  // 0: encoder_seq_length
+  int64_t num_layers = 12;
+  int64_t hidden_size = 768;
+  int64_t ffn_hidden_size = 0;  // 0: 4 x hidden_size
+  int64_t num_attention_heads = 12;
+  int64_t num_query_groups = 0;  // 0: num_attention_heads
+  int64_t kv_channels = 0;       // 0: hidden_size / num_attention_heads
+  std::string position_embedding_type = "learned_absolute";  // learned_absolute | rope
+  double rotary_base = 10000.0;
+  RopeScaling rope_scaling;
+  std::string normalization = "layernorm";  // layernorm | rmsnorm
+  std::string activation = "gelu";          // gelu | swiglu (NeMo's fast-swiglu accepted)
+  bool bias = true;
+  bool share_embeddings_and_output_weights = true;
+  double layernorm_epsilon = 1e-5;
+  double init_method_std = 0.02;
+  double hidden_dropout = 0.0;
+  double attention_dropout = 0.0;
+  int64_t make_vocab_size_divisible_by = 128;
+  std::string activations_checkpoint_granularity;  // empty: none | selective | full
+  int64_t seed = 1234;
+  std::string resume_from_checkpoint;
+
+  Tokenizer tokenizer;
+  Data data;
+  Optim optim;
+};
+
+struct CheckpointCallback {
+  int64_t every_n_train_steps = 0;  // 0: only at the end and on a stop
+  int64_t save_top_k = 2;           // how many to keep; -1: all
+};
+
+struct ExpManager {
+  std::string explicit_log_dir;  // empty: runs/<name>
+  bool resume_if_exists = false;
+  bool create_checkpoint_callback = true;
+  bool create_dllogger_logger = true;
+  bool create_tensorboard_logger = true;
+  int64_t step_timing_buffer_size = 5;  // step_timing_kwargs.buffer_size
+  CheckpointCallback checkpoint_callback_params;
+};
+
+struct Run {
+  std::string name = "megalith";
+  Trainer trainer;
+  Model model;
+  ExpManager exp_manager;
+  std::string on_non_finite = "stop";      // resilience.on_non_finite: skip | stop
+  std::vector<std::string> failpoints;     // resilience.failpoints
+};
+
+}  // namespace megalith::config

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "ops/dropout.h"
+#include "ops/op.h"
+
+namespace megalith::ops {
+
+// Causal softmax attention with grouped queries: query head h reads key-value head h / (heads / kv_heads).
+//   q (B*Tq, heads*D), k and v (B*Tk, kv_heads*D), rows may be strided (columns of a packed qkv);
+//   out (B*Tq, heads*D); log_sum_exp (B*heads, Tq) main dtype: the natural log of each row's sum of exp(scale * q.k).
+//   Query i of a sample stands at position query_offset + i and sees the keys at positions <= its own; keys start at 0.
+//   With dropout, probability p of each weight is dropped: channel = head * Tk + key, position = that of the query.
+struct AttentionForward {
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  Tensor out;
+  Tensor log_sum_exp;
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t query_offset = 0;
+  double scale = 0.0;
+  Dropout dropout = {};
+  Tensor scratch;  // main dtype, attention_scratch() elements
+};
+MEGALITH_OP(attention_forward, AttentionForward)
+
+// dq, dk, dv have the shapes of q, k, v (columns of a packed dqkv) and are overwritten.
+struct AttentionBackward {
+  Tensor dout;
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  Tensor out;
+  Tensor log_sum_exp;
+  Tensor dq;
+  Tensor dk;
+  Tensor dv;
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  double scale = 0.0;
+  Dropout dropout = {};
+  Tensor scratch;  // main dtype, attention_scratch() elements
+};
+MEGALITH_OP(attention_backward, AttentionBackward)
+
+// Elements of scratch that either direction needs: one part per thread, so it depends on the threads, the results do not.
+int64_t attention_scratch(int64_t key_length, int64_t head_dim, int threads);
+
+}  // namespace megalith::ops

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "ops/op.h"
+
+namespace megalith::ops {
+
+struct Fill {
+  Tensor x;
+  double value = 0.0;
+};
+MEGALITH_OP(fill, Fill)
+
+// y = x, between floating-point types.
+struct Cast {
+  Tensor x;
+  Tensor y;
+};
+MEGALITH_OP(cast, Cast)
+
+// dbias (C) += the column sums of dy (N,C); dbias in main dtype.
+struct BiasGradient {
+  Tensor dy;
+  Tensor dbias;
+};
+MEGALITH_OP(bias_gradient, BiasGradient)
+
+// x[r][c] = mean + std * the normal value of global element (row_offset + r) * global_cols + col_offset + c under `key`:
+// the same on every layout.
+struct NormalInit {
+  Tensor x;
+  uint64_t key = 0;
+  double mean = 0.0;
+  double std = 1.0;
+  int64_t row_offset = 0;
+  int64_t col_offset = 0;
+  int64_t global_cols = 0;
+};
+MEGALITH_OP(normal_init, NormalInit)
+
+}  // namespace megalith::ops

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "ops/op.h"
+
+namespace megalith::ops {
+
+// out[r] = tokens_table[ids[r]] (+ positions_table[position_offset + r % length]).
+//   ids (N) i32; tokens_table (V,C); positions_table (P,C), optional; out (N,C). An id outside [0,V) is an internal error:
+//   the data room has refused it before.
+struct EmbeddingForward {
+  Tensor ids;
+  Tensor tokens_table;
+  Tensor positions_table = {};
+  Tensor out;
+  int64_t length = 0;
+  int64_t position_offset = 0;
+};
+MEGALITH_OP(embedding_forward, EmbeddingForward)
+
+// Adds the rows of dout into the tables' gradients, each row's contributions in ascending r: deterministic.
+struct EmbeddingBackward {
+  Tensor dout;
+  Tensor ids;
+  Tensor tokens_gradient;          // (V,C) main dtype
+  Tensor positions_gradient = {};  // (P,C) main dtype
+  int64_t length = 0;
+};
+MEGALITH_OP(embedding_backward, EmbeddingBackward)
+
+}  // namespace megalith::ops

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "ops/op.h"
+
+namespace megalith::ops {
+
+// c (M,N) = op(a) op(b) + beta * c [+ bias], op(x) = x or its transpose.
+//   a (M,K) or transposed (K,M); b (K,N) or transposed (N,K); rows may be strided. a and b share a dtype.
+//   c: the dtype of a, or its main dtype (fp32 for bf16): a weight gradient accumulates there with beta = 1.
+//   bias (N) in the dtype of a, optional; it is added once, also with beta = 1.
+struct Gemm {
+  Tensor a;
+  bool transpose_a = false;
+  Tensor b;
+  bool transpose_b = false;
+  Tensor c;
+  float beta = 0.0F;  // 0 or 1; with 0, c may hold anything, NaN included
+  Tensor bias = {};
+};
+MEGALITH_OP(gemm, Gemm)
+
+}  // namespace megalith::ops
