@@ -9,8 +9,8 @@
 
 namespace megalith::config {
 
-// The run's config tree, under NeMo's key names: `run.model.optim.lr` is the key `model.optim.lr`. Which keys exist, their
-// defaults and their help stand in keys.cpp.
+// The run's config tree, under NeMo's key names: `run.model.optim.lr` is the key `model.optim.lr`. Which keys exist,
+// their defaults and their help stand in keys.cpp.
 
 struct Trainer {
   std::string accelerator = "auto";  // cpu | gpu | auto
@@ -46,8 +46,8 @@ struct Optim {
 };
 
 struct Data {
-  std::string data_impl = "mmap";         // mmap | mock
-  std::vector<std::string> data_prefix;   // one prefix, or weight and prefix in turn (this issue: one dataset)
+  std::string data_impl = "mmap";        // mmap | mock | auto: mmap where data_prefix is set, mock otherwise
+  std::vector<std::string> data_prefix;  // one prefix, or weight and prefix in turn (this issue: one dataset)
   std::string splits_string = "969, 30, 1";
   int64_t seq_length = 0;  // 0: model.encoder_seq_length
   std::string index_mapping_dir;
@@ -85,8 +85,8 @@ struct Model {
   int64_t hidden_size = 768;
   int64_t ffn_hidden_size = 0;  // 0: 4 x hidden_size
   int64_t num_attention_heads = 12;
-  int64_t num_query_groups = 0;  // 0: num_attention_heads
-  int64_t kv_channels = 0;       // 0: hidden_size / num_attention_heads
+  int64_t num_query_groups = 0;                              // 0: num_attention_heads
+  int64_t kv_channels = 0;                                   // 0: hidden_size / num_attention_heads
   std::string position_embedding_type = "learned_absolute";  // learned_absolute | rope
   double rotary_base = 10000.0;
   RopeScaling rope_scaling;
@@ -128,8 +128,8 @@ struct Run {
   Trainer trainer;
   Model model;
   ExpManager exp_manager;
-  std::string on_non_finite = "stop";      // resilience.on_non_finite: skip | stop
-  std::vector<std::string> failpoints;     // resilience.failpoints
+  std::string on_non_finite = "stop";   // resilience.on_non_finite: skip | stop
+  std::vector<std::string> failpoints;  // resilience.failpoints
 };
 
 }  // namespace megalith::config

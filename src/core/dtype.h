@@ -24,6 +24,9 @@ struct bfloat16 {
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
+constexpr double widen(double value) { return value; }
+inline double widen(bfloat16 value) { return static_cast<float>(value); }
+
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:

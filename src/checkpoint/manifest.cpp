@@ -1,0 +1,216 @@
+#include "checkpoint/manifest.h"
+
+#include <array>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "checkpoint/layout.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/strict_json.h"
+#include "core/error.h"
+
+namespace megalith::checkpoint {
+
+using nlohmann::json;
+
+namespace {
+constexpr std::string_view kFormat = "megalith-checkpoint";
+constexpr JsonLimits kLimits{.max_bytes = int64_t{128} << 20, .max_values = int64_t{8} << 20, .max_depth = 6};
+constexpr int64_t kMinChunkBytes = int64_t{4} << 10;
+constexpr int64_t kMaxChunkBytes = int64_t{256} << 20;
+constexpr std::array kKinds = {TensorKind::weights, TensorKind::master, TensorKind::exp_avg, TensorKind::exp_avg_sq};
+constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f64, DType::i32, DType::i64};
+
+json to_json(const Shape& shape) {
+  json dims = json::array();
+  for (int i = 0; i < shape.rank(); ++i) dims.push_back(shape[i]);
+  return dims;
+}
+
+json to_json(const ShardInfo& shard) {
+  return {{"file", shard.file},
+          {"bytes", shard.digests.bytes},
+          {"digest", shard.digests.whole},
+          {"chunk_bytes", shard.digests.chunk_bytes},
+          {"chunk_digests", shard.digests.chunks}};
+}
+
+json to_json(const TensorInfo& tensor) {
+  return {{"name", tensor.name},
+          {"kind", name_of(tensor.kind)},
+          {"dtype", name_of(tensor.dtype)},
+          {"shape", to_json(tensor.shape)},
+          {"shard", tensor.shard},
+          {"box", {{"offset", to_json(tensor.box.offset)}, {"extent", to_json(tensor.box.extent)}}}};
+}
+
+json body_of(const Manifest& manifest) {
+  json shards = json::array();
+  for (const ShardInfo& shard : manifest.shards) shards.push_back(to_json(shard));
+  json tensors = json::array();
+  for (const TensorInfo& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
+  const RunState& state = manifest.state;
+  return {{"format", kFormat},
+          {"version", Manifest::kVersion},
+          {"run_id", state.run_id},
+          {"step", state.step},
+          {"consumed_samples", state.consumed_samples},
+          {"data", {{"horizon", state.data.horizon}, {"seed", state.data.seed}}},
+          {"config", state.config},
+          {"extra", state.extra},
+          {"shards", std::move(shards)},
+          {"tensors", std::move(tensors)}};
+}
+
+Shape take_shape(StrictObject& object, const char* key) {
+  const std::vector<int64_t> dims = object.take_ints(key);
+  const std::optional<Shape> shape = to_shape(dims);
+  if (!shape || !byte_count(dims, sizeof(double))) object.refuse(fmt::format("'{}' is not a shape", key));
+  return *shape;
+}
+
+template <class Enum, size_t N>
+Enum take_name(StrictObject& object, const char* key, const std::array<Enum, N>& values) {
+  const std::string text = object.take_string(key);
+  for (const Enum value : values) {
+    if (name_of(value) == text) return value;
+  }
+  object.refuse(fmt::format("unknown {} '{}'", key, text));
+}
+
+ShardInfo parse_shard(const json& value, const std::string& where) {
+  StrictObject object(value, where + ": a shard");
+  ShardInfo shard{.file = object.take_string("file"), .digests = {}};
+  if (!parse_shard_name(shard.file)) object.refuse(fmt::format("'{}' is not the name of a shard", shard.file));
+  shard.digests.bytes = object.take_int("bytes", 1);
+  shard.digests.whole = object.take_string("digest");
+  shard.digests.chunk_bytes = object.take_int("chunk_bytes", kMinChunkBytes, kMaxChunkBytes);
+  for (const json& digest : object.take_array("chunk_digests")) {
+    if (!digest.is_string()) object.refuse("a chunk's digest is not a string");
+    shard.digests.chunks.push_back(digest.get<std::string>());
+    if (!is_digest(shard.digests.chunks.back())) object.refuse("a chunk's digest is not a digest");
+  }
+  object.finish();
+  if (!is_digest(shard.digests.whole)) object.refuse("'digest' is not a digest");
+  const int64_t chunks = (shard.digests.bytes - 1) / shard.digests.chunk_bytes + 1;
+  if (static_cast<int64_t>(shard.digests.chunks.size()) != chunks) {
+    object.refuse(fmt::format("{} chunk digests, {} are needed", shard.digests.chunks.size(), chunks));
+  }
+  return shard;
+}
+
+TensorInfo parse_tensor(const json& value, const std::string& where) {
+  StrictObject object(value, where + ": a tensor");
+  TensorInfo tensor;
+  tensor.name = object.take_string("name");
+  if (!is_tensor_name(tensor.name)) object.refuse("its name is empty, too long or not printable");
+  tensor.kind = take_name(object, "kind", kKinds);
+  tensor.dtype = take_name(object, "dtype", kTypes);
+  tensor.shape = take_shape(object, "shape");
+  tensor.shard = object.take_string("shard");
+  StrictObject box(object.take("box"), where + ": a tensor's box");
+  tensor.box = {.offset = take_shape(box, "offset"), .extent = take_shape(box, "extent")};
+  box.finish();
+  object.finish();
+  const int rank = tensor.shape.rank();
+  bool whole = rank > 0 && tensor.box.offset.rank() == rank && tensor.box.extent == tensor.shape;
+  for (int i = 0; whole && i < rank; ++i) whole = tensor.box.offset[i] == 0;
+  if (!whole) object.refuse(fmt::format("'{}': its box is not the whole tensor", tensor.name));
+  return tensor;
+}
+
+RunState parse_state(StrictObject& body, const std::string& where) {
+  RunState state;
+  state.run_id = body.take_string("run_id");
+  state.step = body.take_int("step");
+  state.consumed_samples = body.take_int("consumed_samples");
+  StrictObject data(body.take("data"), where + ": data");
+  state.data.horizon = data.take_int("horizon");
+  state.data.seed = data.take_int("seed", std::numeric_limits<int64_t>::min());
+  data.finish();
+  state.config = body.take_string("config");
+  const json& extra = body.take("extra");
+  if (!extra.is_object()) body.refuse("'extra' is not an object");
+  for (const auto& [key, value] : extra.items()) {
+    if (!value.is_string()) body.refuse(fmt::format("extra '{}' is not a string", key));
+    state.extra[key] = value.get<std::string>();
+  }
+  return state;
+}
+
+void check_references(const Manifest& manifest, const std::string& where) {
+  if (manifest.shards.empty()) data_error("{}: no shards", where);
+  std::unordered_set<std::string> shards;
+  int64_t room = 0;
+  for (const ShardInfo& shard : manifest.shards) {
+    if (__builtin_add_overflow(room, shard.digests.bytes, &room)) data_error("{}: impossible sizes of shards", where);
+    if (!shards.insert(shard.file).second) data_error("{}: shard {} stands twice", where, shard.file);
+  }
+  std::set<std::pair<TensorKind, std::string_view>> tensors;
+  for (const TensorInfo& tensor : manifest.tensors) {
+    if (!shards.contains(tensor.shard)) {
+      data_error("{}: tensor '{}' lies in a shard that is not listed", where, tensor.name);
+    }
+    if (!tensors.emplace(tensor.kind, tensor.name).second) {
+      data_error("{}: the {} of '{}' stand twice", where, name_of(tensor.kind), tensor.name);
+    }
+    room -= tensor.box.extent.elements() * size_of(tensor.dtype);
+    if (room < 0) data_error("{}: the tensors are larger than the shards", where);
+  }
+}
+}  // namespace
+
+std::string_view name_of(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::weights:
+      return "weights";
+    case TensorKind::master:
+      return "master";
+    case TensorKind::exp_avg:
+      return "exp_avg";
+    case TensorKind::exp_avg_sq:
+      return "exp_avg_sq";
+  }
+  return "?";
+}
+
+std::string stored_name(TensorKind kind, std::string_view name) {
+  return fmt::format("{}/{}", name_of(kind), name);
+}
+
+std::string encode(const Manifest& manifest) {
+  try {
+    const std::string body = body_of(manifest).dump();
+    return fmt::format("{{\"body\":{},\"digest\":\"{}\"}}\n", body, digest_of(body));
+  } catch (const json::type_error& error) {
+    user_error("the config or the state of run '{}' cannot be saved, it is not UTF-8 ({})", manifest.state.run_id,
+               error.what());
+  }
+}
+
+Manifest decode_manifest(std::string_view text, const std::string& where) {
+  const json root = parse_strict_json(text, kLimits, where);
+  StrictObject top(root, where);
+  const json& body_json = top.take("body");
+  const std::string digest = top.take_string("digest");
+  top.finish();
+  if (digest_of(body_json.dump()) != digest) top.refuse("its digest does not match");
+
+  StrictObject body(body_json, where);
+  if (body.take_string("format") != kFormat) body.refuse("not a Megalith checkpoint");
+  if (const int64_t version = body.take_int("version"); version != Manifest::kVersion) {
+    body.refuse(fmt::format("format version {}, this program reads {}", version, Manifest::kVersion));
+  }
+  Manifest manifest;
+  manifest.state = parse_state(body, where);
+  for (const json& shard : body.take_array("shards")) manifest.shards.push_back(parse_shard(shard, where));
+  for (const json& tensor : body.take_array("tensors")) manifest.tensors.push_back(parse_tensor(tensor, where));
+  body.finish();
+  check_references(manifest, where);
+  // JSON has many spellings of one value; only ours has the bytes that were committed.
+  if (encode(manifest) != text) top.refuse("its bytes are not as they were written");
+  return manifest;
+}
+
+}  // namespace megalith::checkpoint

@@ -1,0 +1,83 @@
+#include "config/print.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/keys.h"
+#include "config/known_keys.h"
+
+namespace megalith::config {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json json_of(const Field& field) {
+  if (const auto* text = std::get_if<std::string*>(&field); text && (*text)->empty()) return nullptr;
+  return std::visit([](const auto* value) { return ordered_json(*value); }, field);
+}
+
+std::vector<std::string_view> words_of(std::string_view path) {
+  std::vector<std::string_view> words;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    words.push_back(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  words.push_back(path);
+  return words;
+}
+
+}  // namespace
+
+// Keys of a section stand together in the list of keys, so that each section is opened once.
+std::string to_yaml(const Run& run) {
+  Run copy = run;
+  std::string text;
+  std::vector<std::string_view> open;
+  for (const Key& key : keys_of(copy)) {
+    const auto words = words_of(key.path);
+    const size_t sections = words.size() - 1;
+    const auto common = std::mismatch(open.begin(), open.end(), words.begin(), words.end() - 1);
+    for (auto section = common.second; section != words.end() - 1; ++section) {
+      text += fmt::format("{:{}}{}:\n", "", 2 * (section - words.begin()), *section);
+    }
+    text += fmt::format("{:{}}{}: {}\n", "", 2 * sections, words.back(), value_text(key.field));
+    open.assign(words.begin(), words.end() - 1);
+  }
+  return text;
+}
+
+std::vector<std::pair<std::string, ordered_json>> flatten(const Run& run) {
+  constexpr std::string_view kModel = "model.";
+  Run copy = run;
+  std::vector<std::pair<std::string, ordered_json>> record;
+  for (const Key& key : keys_of(copy)) {
+    if (!key.path.starts_with(kModel)) continue;
+    std::string name = "cfg/" + std::string(key.path.substr(kModel.size()));
+    std::replace(name.begin(), name.end(), '.', '/');
+    record.emplace_back(std::move(name), json_of(key.field));
+  }
+  record.emplace_back("cfg/precision", run.trainer.precision);
+  return record;
+}
+
+std::string describe_keys() {
+  Run defaults;
+  std::string text = "Keys, with their defaults (in a recipe, or as key=value):\n\n";
+  for (const Key& key : keys_of(defaults)) {
+    text += fmt::format("  {}: {}\n      {} ({})\n", key.path, value_text(key.field), key.help, type_name(key.field));
+  }
+  text += "\nKeys of NeMo that are accepted and ignored:\n\n";
+  for (const KnownKey& key : known_keys()) {
+    if (key.fate == KnownKey::Fate::ignored) text += fmt::format("  {}: {}\n", key.pattern, key.reason);
+  }
+  text += "\nKeys of NeMo that are refused, except with null or the value in brackets:\n\n";
+  for (const KnownKey& key : known_keys()) {
+    if (key.fate != KnownKey::Fate::refused) continue;
+    text += fmt::format("  {}{}: {}\n", key.pattern, key.harmless.empty() ? "" : fmt::format(" [{}]", key.harmless),
+                        key.reason);
+  }
+  return text;
+}
+
+}  // namespace megalith::config

@@ -1,0 +1,330 @@
+#include "config/validate.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "config/keys.h"
+#include "config/layout.h"
+#include "config/problems.h"
+#include "config/scalar.h"
+
+namespace megalith::config {
+namespace {
+
+// Bounds on single numbers: below them no product that a step needs overflows 64 bits.
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxLayers = int64_t{1} << 14;
+constexpr int64_t kMaxTokens = int64_t{1} << 24;
+constexpr int64_t kMaxCount = int64_t{1} << 31;
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
+struct Spelling {
+  std::string_view written;  // compared without case
+  std::string_view meant;
+};
+
+class Validator {
+ public:
+  explicit Validator(Run& run) : run_(run) {}
+
+  void operator()() {
+    spellings();
+    ranges();
+    numbers();
+    texts();
+    problems_.throw_if_any("the config");  // what follows divides by what was checked
+    fill();
+    shape();
+    layout();
+    data();
+    schedule();
+    problems_.throw_if_any("the config");
+  }
+
+ private:
+  void choose(std::string_view key, std::string& value, std::initializer_list<Spelling> spellings) {
+    std::vector<std::string_view> meanings;
+    for (const auto& [written, meant] : spellings) {
+      if (lower_case(value) == lower_case(written)) {
+        value = meant;
+        return;
+      }
+      const std::string_view shown = meant.empty() ? "null" : meant;
+      if (meanings.empty() || meanings.back() != shown) meanings.push_back(shown);
+    }
+    problems_.add("`{}`={} is not supported: use {}", key, value, fmt::join(meanings, ", "));
+  }
+
+  void spellings() {
+    auto& model = run_.model;
+    choose("trainer.accelerator", run_.trainer.accelerator,
+           {{"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "gpu"}, {"cuda", "gpu"}});
+    problems_.guard([&] { run_.trainer.precision = compute_dtype(run_.trainer) == DType::bf16 ? "bf16" : "32"; });
+    choose("model.position_embedding_type", model.position_embedding_type,
+           {{"learned_absolute", "learned_absolute"}, {"rope", "rope"}});
+    choose("model.normalization", model.normalization, {{"layernorm", "layernorm"}, {"rmsnorm", "rmsnorm"}});
+    choose("model.activation", model.activation, {{"gelu", "gelu"}, {"swiglu", "swiglu"}, {"fast-swiglu", "swiglu"}});
+    choose("model.activations_checkpoint_granularity", model.activations_checkpoint_granularity,
+           {{"", ""}, {"none", ""}, {"selective", "selective"}, {"full", "full"}});
+    choose("model.data.data_impl", model.data.data_impl, {{"mmap", "mmap"}, {"mock", "mock"}, {"auto", "auto"}});
+    choose("model.optim.name", model.optim.name,
+           {{"adamw", "adamw"},
+            {"adam", "adam"},
+            {"fused_adam", "fused_adam"},
+            {"distributed_fused_adam", "distributed_fused_adam"},
+            {"megatron_fused_adam", "megatron_fused_adam"}});
+    choose("model.optim.sched.name", model.optim.sched.name,
+           {{"CosineAnnealing", "CosineAnnealing"}, {"linear", "linear"}, {"constant", "constant"}, {"WSD", "WSD"}});
+    choose("resilience.on_non_finite", run_.on_non_finite, {{"stop", "stop"}, {"skip", "skip"}});
+  }
+
+  void range(std::string_view key, int64_t value, int64_t low, int64_t high) {
+    if (value < low) problems_.add("`{}`={} must be at least {}", key, value, low);
+    if (value > high) problems_.add("`{}`={} must be at most {}", key, value, high);
+  }
+
+  void ranges() {
+    const auto& t = run_.trainer;
+    range("trainer.devices", t.devices, 1, 4096);
+    range("trainer.num_nodes", t.num_nodes, 1, kMaxWidth);
+    range("trainer.max_steps", t.max_steps, 1, kMaxSteps);
+    range("trainer.log_every_n_steps", t.log_every_n_steps, 1, kMaxSteps);
+    range("trainer.val_check_interval", t.val_check_interval, 0, kMaxSteps);
+    range("trainer.limit_val_batches", t.limit_val_batches, 0, kMaxSteps);
+    range("trainer.cpu_threads", t.cpu_threads, 0, 4096);
+
+    const auto& m = run_.model;
+    range("model.micro_batch_size", m.micro_batch_size, 1, kMaxWidth);
+    range("model.global_batch_size", m.global_batch_size, 1, kMaxCount);
+    range("model.tensor_model_parallel_size", m.tensor_model_parallel_size, 1, 4096);
+    range("model.pipeline_model_parallel_size", m.pipeline_model_parallel_size, 1, 4096);
+    range("model.virtual_pipeline_model_parallel_size", m.virtual_pipeline_model_parallel_size, 1, kMaxLayers);
+    range("model.context_parallel_size", m.context_parallel_size, 1, 4096);
+    range("model.encoder_seq_length", m.encoder_seq_length, 1, kMaxTokens);
+    range("model.max_position_embeddings", m.max_position_embeddings, 0, kMaxTokens);
+    range("model.num_layers", m.num_layers, 1, kMaxLayers);
+    range("model.hidden_size", m.hidden_size, 1, kMaxWidth);
+    range("model.ffn_hidden_size", m.ffn_hidden_size, 0, 4 * kMaxWidth);
+    range("model.num_attention_heads", m.num_attention_heads, 1, 1 << 14);
+    range("model.num_query_groups", m.num_query_groups, 0, 1 << 14);
+    range("model.kv_channels", m.kv_channels, 0, 1 << 14);
+    range("model.make_vocab_size_divisible_by", m.make_vocab_size_divisible_by, 1, kMaxWidth);
+    range("model.seed", m.seed, 0, kMaxCount);
+    range("model.rope_scaling.old_context_len", m.rope_scaling.old_context_len, 1, kMaxTokens);
+    range("model.tokenizer.vocab_size", m.tokenizer.vocab_size, 0, kMaxTokens);
+    range("model.data.seq_length", m.data.seq_length, 0, kMaxTokens);
+
+    const auto& s = m.optim.sched;
+    range("model.optim.sched.warmup_steps", s.warmup_steps, 0, kMaxSteps);
+    range("model.optim.sched.constant_steps", s.constant_steps, 0, kMaxSteps);
+    range("model.optim.sched.decay_steps", s.decay_steps, 0, kMaxSteps);
+    range("model.optim.sched.max_steps", s.max_steps, 0, kMaxSteps);
+
+    const auto& e = run_.exp_manager;
+    range("exp_manager.step_timing_kwargs.buffer_size", e.step_timing_buffer_size, 1, kMaxWidth);
+    range("exp_manager.checkpoint_callback_params.every_n_train_steps",
+          e.checkpoint_callback_params.every_n_train_steps, 0, kMaxSteps);
+    range("exp_manager.checkpoint_callback_params.save_top_k", e.checkpoint_callback_params.save_top_k, -1, kMaxSteps);
+  }
+
+  void require(bool good, std::string_view key, double value, std::string_view wanted) {
+    if (!good) problems_.add("`{}`={} must be {}", key, value, wanted);
+  }
+
+  void numbers() {
+    const auto& m = run_.model;
+    const auto& o = m.optim;
+    require(run_.trainer.gradient_clip_val >= 0, "trainer.gradient_clip_val", run_.trainer.gradient_clip_val,
+            "at least 0");
+    require(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout", m.hidden_dropout,
+            "at least 0 and below 1");
+    require(m.attention_dropout >= 0 && m.attention_dropout < 1, "model.attention_dropout", m.attention_dropout,
+            "at least 0 and below 1");
+    require(m.layernorm_epsilon > 0, "model.layernorm_epsilon", m.layernorm_epsilon, "above 0");
+    require(m.init_method_std > 0, "model.init_method_std", m.init_method_std, "above 0");
+    require(m.rotary_base > 1, "model.rotary_base", m.rotary_base, "above 1");
+    require(m.rope_scaling.factor >= 1, "model.rope_scaling.factor", m.rope_scaling.factor, "at least 1");
+    require(m.rope_scaling.low_freq_factor > 0, "model.rope_scaling.low_freq_factor", m.rope_scaling.low_freq_factor,
+            "above 0");
+    require(m.rope_scaling.high_freq_factor > m.rope_scaling.low_freq_factor, "model.rope_scaling.high_freq_factor",
+            m.rope_scaling.high_freq_factor, "above model.rope_scaling.low_freq_factor");
+    require(o.lr >= 0, "model.optim.lr", o.lr, "at least 0");
+    require(o.weight_decay >= 0, "model.optim.weight_decay", o.weight_decay, "at least 0");
+    require(o.eps > 0, "model.optim.eps", o.eps, "above 0");
+    require(o.sched.min_lr >= 0, "model.optim.sched.min_lr", o.sched.min_lr, "at least 0");
+    if (o.betas.size() != 2)
+      problems_.add("`model.optim.betas` has {} numbers; expected [beta1, beta2]", o.betas.size());
+    for (const double beta : o.betas)
+      require(beta >= 0 && beta < 1, "model.optim.betas", beta, "at least 0 and below 1");
+    if (o.name == "adam" && o.weight_decay > 0) {
+      problems_.add(
+          "`model.optim.name`=adam with weight_decay={} is refused: NeMo's adam adds the decay to the gradient; use "
+          "adamw, or weight_decay=0",
+          o.weight_decay);
+    }
+  }
+
+  void texts() {
+    const auto& name = run_.name;
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+      problems_.add("`name`='{}' must be a word without '/': it names the run directory", name);
+    }
+    if (run_.model.tokenizer.type.empty()) problems_.add("`model.tokenizer.type` must not be empty");
+    if (!run_.trainer.max_time.empty()) {
+      problems_.guard([&] {
+        if (parse_max_time(run_.trainer.max_time) == 0)
+          problems_.add("`trainer.max_time` is zero; use null for no limit");
+      });
+    }
+    problems_.guard([&] { parse_splits(run_.model.data.splits_string); });
+  }
+
+  void fill() {
+    auto& m = run_.model;
+    if (m.kv_channels == 0 && m.hidden_size % m.num_attention_heads != 0) {
+      const int64_t below = m.hidden_size / m.num_attention_heads * m.num_attention_heads;
+      problems_.add(
+          "`model.hidden_size`={} is not a multiple of `model.num_attention_heads`={}: use hidden_size {} or {}, or "
+          "set model.kv_channels",
+          m.hidden_size, m.num_attention_heads, below > 0 ? below : m.num_attention_heads,
+          below + m.num_attention_heads);
+    }
+    m.ffn_hidden_size = ffn_hidden_size(m);
+    m.num_query_groups = num_query_groups(m);
+    m.kv_channels = std::max<int64_t>(1, kv_channels(m));
+    m.max_position_embeddings = max_position_embeddings(m);
+    if (m.data.data_impl == "auto") m.data.data_impl = m.data.data_prefix.empty() ? "mock" : "mmap";
+    if (m.data.seq_length == 0) m.data.seq_length = m.encoder_seq_length;
+    if (m.optim.sched.max_steps == 0) m.optim.sched.max_steps = run_.trainer.max_steps;
+    if (run_.exp_manager.explicit_log_dir.empty()) run_.exp_manager.explicit_log_dir = "runs/" + run_.name;
+    if (m.optim.name == "distributed_fused_adam") m.wrap_with_zero = true;  // NeMo's name for exactly that
+  }
+
+  void divides(std::string_view small_key, int64_t small, std::string_view large_key, int64_t large,
+               std::string_view advice) {
+    if (large % small != 0)
+      problems_.add("`{}`={} does not divide {}={}: {}", small_key, small, large_key, large, advice);
+  }
+
+  void shape() {
+    const auto& m = run_.model;
+    divides("model.num_query_groups", m.num_query_groups, "model.num_attention_heads", m.num_attention_heads,
+            "each group serves the same number of heads");
+    const bool rope = m.position_embedding_type == "rope";
+    if (rope && m.kv_channels % 2 != 0) {
+      problems_.add("heads are {} wide, and rope turns pairs of channels: use an even model.kv_channels",
+                    m.kv_channels);
+    }
+    if (!rope && m.encoder_seq_length > m.max_position_embeddings) {
+      problems_.add("`model.encoder_seq_length`={} is longer than `model.max_position_embeddings`={} learned positions",
+                    m.encoder_seq_length, m.max_position_embeddings);
+    }
+  }
+
+  void layout() {
+    const auto& m = run_.model;
+    const int64_t tp = m.tensor_model_parallel_size;
+    const int64_t pp = m.pipeline_model_parallel_size;
+    const int64_t cp = m.context_parallel_size;
+    constexpr std::string_view kTp = "model.tensor_model_parallel_size";
+    divides(kTp, tp, "model.num_attention_heads", m.num_attention_heads, "each rank takes whole heads");
+    divides(kTp, tp, "model.ffn_hidden_size", m.ffn_hidden_size, "each rank takes an equal part");
+    if (m.num_query_groups % tp != 0 && tp % m.num_query_groups != 0) {
+      problems_.add("`{}`={} and `model.num_query_groups`={}: one must divide the other", kTp, tp, m.num_query_groups);
+    }
+    if (m.tokenizer.vocab_size > 0) {
+      divides(kTp, tp, "the padded vocabulary", padded_vocab(m.tokenizer.vocab_size, m.make_vocab_size_divisible_by),
+              "make model.make_vocab_size_divisible_by a multiple of it");
+    }
+    if (m.virtual_pipeline_model_parallel_size > 1 && pp == 1) {
+      problems_.add("`model.virtual_pipeline_model_parallel_size`={} needs more than one pipeline stage",
+                    m.virtual_pipeline_model_parallel_size);
+    }
+    const int64_t chunks = pp * m.virtual_pipeline_model_parallel_size;
+    if (m.num_layers % chunks != 0) {
+      problems_.add("`model.num_layers`={} cannot be cut into {} equal chunks (pipeline {} x virtual {})", m.num_layers,
+                    chunks, pp, m.virtual_pipeline_model_parallel_size);
+    }
+    if (m.sequence_parallel && m.encoder_seq_length % tp != 0) {
+      problems_.add(
+          "`model.sequence_parallel` cuts model.encoder_seq_length={} into {} equal parts: use a multiple of {}",
+          m.encoder_seq_length, tp, tp);
+    }
+    if (cp > 1 && m.encoder_seq_length % (2 * cp) != 0) {
+      problems_.add(
+          "`model.context_parallel_size`={} cuts model.encoder_seq_length={} into {} equal parts: use a multiple of {}",
+          cp, m.encoder_seq_length, 2 * cp, 2 * cp);
+    }
+    batch();
+  }
+
+  void batch() {
+    const auto& m = run_.model;
+    const int64_t world = world_size(run_.trainer);
+    const int64_t copy = model_parallel_size(m);
+    if (world % copy != 0) {
+      problems_.add(
+          "trainer.devices x trainer.num_nodes = {} is not a multiple of the {} ranks that hold one copy of the model "
+          "(tensor {} x pipeline {} x context {})",
+          world, copy, m.tensor_model_parallel_size, m.pipeline_model_parallel_size, m.context_parallel_size);
+      return;
+    }
+    const int64_t replicas = world / copy;
+    const int64_t unit = m.micro_batch_size * replicas;
+    if (m.global_batch_size % unit == 0) return;
+    const int64_t below = m.global_batch_size / unit * unit;
+    const std::string near = below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
+    problems_.add(
+        "`model.global_batch_size`={} is not a multiple of micro_batch_size {} x data-parallel size {} = {}: use {}",
+        m.global_batch_size, m.micro_batch_size, replicas, unit, near);
+  }
+
+  void data() {
+    const auto& m = run_.model;
+    if (m.data.seq_length != m.encoder_seq_length) {
+      problems_.add("`model.data.seq_length`={} differs from `model.encoder_seq_length`={}: set only the latter",
+                    m.data.seq_length, m.encoder_seq_length);
+    }
+    const auto& prefix = m.data.data_prefix;
+    if (m.data.data_impl == "mock" && !prefix.empty()) {
+      problems_.add("`model.data.data_impl`=mock would not read `model.data.data_prefix`: set data_impl=mmap");
+    }
+    for (size_t i = 0; i < prefix.size(); ++i) {
+      const auto weight = read_double(prefix[i]);
+      const bool wants_weight = prefix.size() > 1 && i % 2 == 0;
+      if (prefix[i].empty()) problems_.add("`model.data.data_prefix` holds an empty text");
+      if (wants_weight && (!weight || *weight <= 0)) {
+        problems_.add("`model.data.data_prefix`: '{}' stands where a weight above 0 must: [weight, prefix, ...]",
+                      prefix[i]);
+      }
+    }
+    if (prefix.size() > 1 && prefix.size() % 2 != 0) {
+      problems_.add("`model.data.data_prefix` has {} entries; expected one prefix or pairs: [weight, prefix, ...]",
+                    prefix.size());
+    }
+  }
+
+  void schedule() {
+    const auto& o = run_.model.optim;
+    if (o.sched.min_lr > o.lr) {
+      problems_.add("`model.optim.sched.min_lr`={} is above `model.optim.lr`={}: lower it too", o.sched.min_lr, o.lr);
+    }
+    if (o.sched.name == "WSD" && o.sched.decay_steps > o.sched.max_steps) {
+      problems_.add("`model.optim.sched.decay_steps`={} is longer than the schedule of {} steps", o.sched.decay_steps,
+                    o.sched.max_steps);
+    }
+  }
+
+  Run& run_;
+  Problems problems_;
+};
+
+}  // namespace
+
+void validate(Run& run) {
+  Validator{run}();
+}
+
+}  // namespace megalith::config

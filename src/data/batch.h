@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace megalith::data {
+
+// (batch, length), row by row.
+struct MicroBatch {
+  std::vector<int32_t> inputs;
+  std::vector<int32_t> targets;
+  std::vector<float> weights;       // of each target in the loss: 0 or 1
+  std::vector<int64_t> sample_ids;  // batch; the sample's place in the training order of all ranks
+  int64_t batch = 0;
+  int64_t length = 0;
+};
+
+// What one rank computes in one step.
+struct StepBatch {
+  std::vector<MicroBatch> micro_batches;
+  double total_weight = 0.0;  // of this rank's targets
+  double wait_seconds = 0.0;  // how long the caller waited for the data
+};
+
+struct BatcherOptions {
+  int64_t global_batch = 1;
+  int64_t micro_batch = 1;
+  int64_t data_rank = 0;
+  int64_t data_ranks = 1;
+  int64_t consumed_samples = 0;  // where the run stands: the next step takes [consumed, consumed + global batch)
+  bool eod_mask_loss = false;    // no loss where the input is `eod`, as it says nothing of what comes next
+  int32_t eod = -1;
+  // Steps that end behind this sample are not read ahead: the last one of a run has no successor, and reading past the
+  // horizon would build an index for nothing.
+  int64_t read_ahead_until = std::numeric_limits<int64_t>::max();
+};
+
+// Deals the samples of each step to ranks and micro batches as Megatron does: of every block of micro_batch x
+// data_ranks samples, rank r takes the r-th micro batch. While a step trains, the next one is read in the background,
+// one at most.
+class Batcher {
+ public:
+  // The dataset must outlive the batcher. User error if the global batch does not divide evenly.
+  Batcher(const Dataset& dataset, const BatcherOptions& options);
+
+  // The next step's batch. An error while reading ahead is thrown here; a further call tries the same step again.
+  StepBatch next();
+
+  // Samples handed out so far, by all ranks together.
+  int64_t consumed_samples() const { return consumed_; }
+  int64_t micro_batches() const { return options_.global_batch / (options_.micro_batch * options_.data_ranks); }
+
+ private:
+  StepBatch read_step(int64_t first_sample) const;
+  MicroBatch read_micro_batch(int64_t first_sample) const;
+
+  const Dataset& dataset_;
+  BatcherOptions options_;
+  int64_t consumed_;
+  std::future<StepBatch> ahead_;  // last: waits for its thread, which uses the members above, before they go
+};
+
+}  // namespace megalith::data

@@ -1,0 +1,25 @@
+#include "model/block.h"
+
+namespace megalith::model {
+
+Block::Block(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer)
+    : config_(config), attention_(config, store, rope, layer), mlp_(config, store, layer) {}
+
+Block::Saved Block::allocate_saved(Arena& arena, int64_t batch, int64_t length, Recompute policy) const {
+  const bool keep_recomputable = policy == Recompute::none;
+  return {.attention = attention_.allocate_saved(arena, batch, length, keep_recomputable),
+          .middle = arena.allocate("block.middle", config_.compute, {batch * length, config_.hidden}),
+          .mlp = mlp_.allocate_saved(arena, batch * length, keep_recomputable)};
+}
+
+void Block::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
+  attention_.forward(context, input, saved.middle, saved.attention);
+  mlp_.forward(context, saved.middle, output, saved.mlp);
+}
+
+void Block::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const {
+  mlp_.backward(context, saved.middle, saved.mlp, gradient);
+  attention_.backward(context, input, saved.attention, gradient);
+}
+
+}  // namespace megalith::model

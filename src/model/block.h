@@ -1,0 +1,33 @@
+#pragma once
+
+#include "model/attention.h"
+#include "model/mlp.h"
+
+namespace megalith::model {
+
+// One transformer layer: attention, then MLP, each around a residual connection.
+class Block {
+ public:
+  struct Saved {
+    Attention::Saved attention;
+    Tensor middle;  // (N,C): the residual stream between the halves
+    Mlp::Saved mlp;
+  };
+
+  Block(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer);
+
+  // Room for what backward reads, under the given policy (none or selective).
+  Saved allocate_saved(Arena& arena, int64_t batch, int64_t length, Recompute policy) const;
+
+  // input, output (N,C)
+  void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
+  // gradient (N,C): with respect to the output on entry, to the input on return.
+  void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const;
+
+ private:
+  const ModelConfig& config_;
+  Attention attention_;
+  Mlp mlp_;
+};
+
+}  // namespace megalith::model

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "cost/memory.h"
+#include "model/model_config.h"
+#include "parallel/layout.h"
+
+namespace megalith::model {
+
+struct MemoryRequest {
+  ModelConfig config;
+  parallel::Layout layout = {};
+  int64_t batch = 0;  // micro batch
+  int64_t length = 0;
+  int64_t micro_batches = 1;  // per step and data-parallel rank
+  int cpu_threads = 0;        // 0: a GPU
+  bool training = true;
+};
+
+// What a rank of pipeline stage `stage` needs.
+cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage);
+
+struct WorstRank {
+  int64_t stage = 0;
+  cost::MemoryTable table;
+};
+WorstRank memory_of_worst_rank(const MemoryRequest& request);
+
+}  // namespace megalith::model

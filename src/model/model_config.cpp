@@ -1,0 +1,44 @@
+#include "model/model_config.h"
+
+#include "config/layout.h"
+
+namespace megalith::model {
+
+namespace {
+Recompute parse_recompute(const std::string& granularity) {
+  if (granularity.empty()) return Recompute::none;
+  if (granularity == "selective") return Recompute::selective;
+  if (granularity == "full") return Recompute::full;
+  user_error("model.activations_checkpoint_granularity is '{}'; use null, selective or full", granularity);
+}
+}  // namespace
+
+ModelConfig make_model_config(const config::Run& run, int64_t vocabulary) {
+  const config::Model& m = run.model;
+  return {
+      .layers = m.num_layers,
+      .hidden = m.hidden_size,
+      .ffn = m.ffn_hidden_size,
+      .heads = m.num_attention_heads,
+      .kv_heads = m.num_query_groups,
+      .head_dim = m.kv_channels,
+      .vocabulary = vocabulary,
+      .padded_vocabulary = config::padded_vocab(vocabulary, m.make_vocab_size_divisible_by),
+      .max_positions = m.max_position_embeddings,
+      .learned_positions = m.position_embedding_type == "learned_absolute",
+      .rotary_base = m.rotary_base,
+      .rope_scaling = m.rope_scaling,
+      .norm = m.normalization == "rmsnorm" ? ops::NormKind::rms_norm : ops::NormKind::layer_norm,
+      .swiglu = m.activation == "swiglu",
+      .bias = m.bias,
+      .tied_embeddings = m.share_embeddings_and_output_weights,
+      .epsilon = m.layernorm_epsilon,
+      .init_std = m.init_method_std,
+      .hidden_dropout = m.hidden_dropout,
+      .attention_dropout = m.attention_dropout,
+      .compute = config::compute_dtype(run.trainer),
+      .recompute = parse_recompute(m.activations_checkpoint_granularity),
+  };
+}
+
+}  // namespace megalith::model

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+
+#include "config/run_config.h"
+#include "ops/norm.h"
+
+namespace megalith::model {
+
+enum class Recompute {
+  none,       // everything that backward reads is kept
+  selective,  // outputs of norms and activation functions are made again in backward
+  full,       // only the input of each block is kept
+};
+
+// The architecture: what the paper says. GPT-3 and Llama-3 are two fillings of it.
+struct ModelConfig {
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t ffn = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t vocabulary = 0;
+  int64_t padded_vocabulary = 0;
+  int64_t max_positions = 0;
+  bool learned_positions = true;  // else RoPE
+  double rotary_base = 10000.0;
+  config::RopeScaling rope_scaling = {};
+  ops::NormKind norm = ops::NormKind::layer_norm;
+  bool swiglu = false;  // else GELU
+  bool bias = true;
+  bool tied_embeddings = true;
+  double epsilon = 1e-5;
+  double init_std = 0.02;
+  double hidden_dropout = 0.0;
+  double attention_dropout = 0.0;
+  DType compute = DType::f32;
+  Recompute recompute = Recompute::none;
+
+  int64_t query_width() const { return heads * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }
+  int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
+  // Width of the first MLP matrix: gate and up side by side under SwiGLU.
+  int64_t up_width() const { return swiglu ? 2 * ffn : ffn; }
+  bool has_norm_bias() const { return norm == ops::NormKind::layer_norm; }
+};
+
+// From an effective (validated) run config and the size of its tokenizer's vocabulary.
+ModelConfig make_model_config(const config::Run& run, int64_t vocabulary);
+
+}  // namespace megalith::model

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "model/context.h"
+#include "model/model_config.h"
+#include "parallel/parameter_store.h"
+
+namespace megalith::model {
+
+// Per token, kept between forward and backward.
+struct NormStatistics {
+  Tensor mean;  // LayerNorm only
+  Tensor rstd;
+};
+
+// LayerNorm or RMSNorm over the hidden dimension.
+class Norm {
+ public:
+  Norm(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name);
+
+  // A tensor (tokens, hidden) in scratch, for y or its gradient.
+  Tensor allocate_output(const Context& context) const;
+  NormStatistics allocate_statistics(Arena& arena, int64_t tokens) const;
+
+  void forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const;
+  // gradient += the gradient with respect to x; `dy` is the gradient with respect to y.
+  void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor gradient) const;
+
+ private:
+  ops::NormKind kind_;
+  double epsilon_;
+  DType compute_;
+  DType main_;
+  parallel::Parameter weight_;
+  parallel::Parameter bias_;
+};
+
+}  // namespace megalith::model

@@ -1,0 +1,84 @@
+#include "model/parameters.h"
+
+#include <cmath>
+
+namespace megalith::model {
+
+using parallel::Axis;
+using parallel::Cut;
+using parallel::Initial;
+using parallel::ParameterTable;
+
+std::string layer_name(int64_t layer, std::string_view rest) { return fmt::format("layers.{}.{}", layer, rest); }
+
+namespace {
+
+const Cut kRows{.dimension = 0, .axes = {Axis::tp}};
+const Cut kColumns{.dimension = 1, .axes = {Axis::tp}};
+
+class TableBuilder {
+ public:
+  explicit TableBuilder(const ModelConfig& config) : config_(config) {}
+
+  void add_matrix(const std::string& name, int64_t rows, int64_t cols, std::vector<Cut> cuts, double std,
+                  std::vector<int64_t> blocks = {}) {
+    table_.add({.name = name + ".weight",
+                .shape = {rows, cols},
+                .cuts = std::move(cuts),
+                .blocks = std::move(blocks),
+                .initial = Initial::normal,
+                .std = std,
+                .weight_decay = true});
+  }
+
+  void add_norm(const std::string& name) {
+    table_.add({.name = name + ".weight", .shape = {config_.hidden}, .initial = Initial::ones});
+    if (config_.has_norm_bias()) table_.add({.name = name + ".bias", .shape = {config_.hidden}});
+  }
+
+  // Its rows are divided over tensor-parallel ranks, and so is its bias.
+  void add_column_parallel(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> blocks) {
+    add_matrix(name, out, in, {kRows}, config_.init_std, blocks);
+    if (config_.bias) {
+      table_.add({.name = name + ".bias", .shape = {out}, .cuts = {kRows}, .blocks = std::move(blocks)});
+    }
+  }
+
+  // Its columns are divided; the bias is whole on every rank.
+  void add_row_parallel(const std::string& name, int64_t out, int64_t in) {
+    add_matrix(name, out, in, {kColumns}, config_.init_std / std::sqrt(2.0 * static_cast<double>(config_.layers)));
+    if (config_.bias) table_.add({.name = name + ".bias", .shape = {out}});
+  }
+
+  ParameterTable finish() { return std::move(table_); }
+
+ private:
+  const ModelConfig& config_;
+  ParameterTable table_;
+};
+
+}  // namespace
+
+ParameterTable logical_parameters(const ModelConfig& c) {
+  TableBuilder builder(c);
+  builder.add_matrix("embedding.tokens", c.padded_vocabulary, c.hidden, {kRows}, c.init_std);
+  if (c.learned_positions) builder.add_matrix("embedding.positions", c.max_positions, c.hidden, {}, c.init_std);
+  for (int64_t layer = 0; layer < c.layers; ++layer) {
+    builder.add_norm(layer_name(layer, "attention.norm"));
+    builder.add_column_parallel(layer_name(layer, "attention.qkv"), c.qkv_width(), c.hidden,
+                                {c.query_width(), c.kv_width(), c.kv_width()});
+    builder.add_row_parallel(layer_name(layer, "attention.out"), c.hidden, c.query_width());
+    builder.add_norm(layer_name(layer, "mlp.norm"));
+    if (c.swiglu) {
+      builder.add_column_parallel(layer_name(layer, "mlp.gate_up"), 2 * c.ffn, c.hidden, {c.ffn, c.ffn});
+    } else {
+      builder.add_column_parallel(layer_name(layer, "mlp.up"), c.ffn, c.hidden, {});
+    }
+    builder.add_row_parallel(layer_name(layer, "mlp.down"), c.hidden, c.ffn);
+  }
+  builder.add_norm("final_norm");
+  if (!c.tied_embeddings) builder.add_matrix("head", c.padded_vocabulary, c.hidden, {kRows}, c.init_std);
+  return builder.finish();
+}
+
+}  // namespace megalith::model

@@ -1,0 +1,69 @@
+#include "observe/dllogger.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/clock.h"
+#include "observe/python_json.h"
+
+namespace megalith::observe {
+
+using nlohmann::ordered_json;
+
+namespace {
+// What NeMo logs, in its order.
+constexpr const char* kKeys[] = {
+    "reduced_train_loss",     "lr",       "global_step", "consumed_samples", "train_backward_timing in s", "grad_norm",
+    "train_step_timing in s", "val_loss", "epoch"};
+
+std::optional<double> number_of(const Value& value) {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* number = std::get_if<int64_t>(&value)) return static_cast<double>(*number);
+  return std::nullopt;
+}
+
+// Python's datetime counts microseconds, and its str() of seconds drops trailing zeros.
+double to_micros(double seconds) {
+  return std::round(seconds * 1e6) / 1e6;
+}
+}  // namespace
+
+std::string dllogger_line(const ordered_json& record) {
+  return "DLLL " + python_json(record);
+}
+
+DlloggerSink::DlloggerSink(const std::filesystem::path& path, const ordered_json& parameters)
+    : begin_(wall_seconds()), file_(path) {
+  if (ends_in_torn_line(path)) file_.push("\n");
+  write("PARAMETER", parameters);
+}
+
+void DlloggerSink::on_metrics(const Metrics& metrics) {
+  ordered_json data = ordered_json::object();
+  for (const char* key : kKeys) {
+    for (const auto& [name, value] : metrics.values) {
+      const std::optional<double> number = number_of(value);
+      if (name != key || !number) continue;
+      if (name == "epoch") {
+        data[key] = static_cast<int64_t>(*number);
+      } else {
+        data[key] = *number;
+      }
+    }
+  }
+  if (!data.empty()) write(metrics.step, data);
+}
+
+void DlloggerSink::write(const ordered_json& step, const ordered_json& data) {
+  const double now = to_micros(wall_seconds());
+  const ordered_json record = {{"timestamp", python_repr(now)},
+                               {"datetime", local_timestamp(now)},
+                               {"elapsedtime", python_repr(to_micros(now - begin_))},
+                               {"type", "LOG"},
+                               {"step", step},
+                               {"data", data}};
+  file_.push(dllogger_line(record) + "\n");
+}
+
+}  // namespace megalith::observe

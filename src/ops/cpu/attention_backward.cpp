@@ -1,0 +1,201 @@
+#include <optional>
+
+#include "ops/cpu/attention.h"
+#include "ops/cpu/check.h"
+
+namespace megalith::ops::cpu {
+
+namespace {
+
+template <class M>
+M dot(const M* a, const M* b, int64_t count) {
+  M sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Scores to softmax weights, with the statistics of the forward pass.
+template <class M>
+void weights_from_scores(M* scores, int64_t visible, int64_t count, M log_sum_exp) {
+#pragma omp simd
+  for (int64_t i = 0; i < visible; ++i) scores[i] = fast_exp(scores[i] - log_sum_exp);
+  std::fill(scores + visible, scores + count, M(0));
+}
+
+template <class M>
+void product_of(const M* a, const M* b, int64_t count, M* out) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) out[i] = a[i] * b[i];
+}
+
+// dscores = weights * (dweights - delta), where delta = sum(weights * dweights) over the row = dout . out.
+template <class M>
+void score_gradients(const M* weights, M* gradients, int64_t count, M delta) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) gradients[i] = weights[i] * (gradients[i] - delta);
+}
+
+template <class M>
+void clear(Block<M> block, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(block.data + r * block.stride, cols, M(0));
+}
+
+// One key-value head of one sample, with all the query heads that read it: the only writer of its dk and dv.
+template <class T>
+class BackwardTile {
+ public:
+  using M = Main<T>;
+
+  BackwardTile(const AttentionBackward& args, int64_t length, int64_t dim, int64_t sample, int64_t kv_head, M* scratch)
+      : args_(args), length_(length), dim_(dim), sample_(sample), kv_head_(kv_head) {
+    Carver<M> carver(scratch);
+    weights_ = carver.take(kQueryBlock * kKeyBlock);
+    dropped_ = carver.take(kQueryBlock * kKeyBlock);
+    gradients_ = carver.take(kQueryBlock * kKeyBlock);
+    wide_q_ = carver.take(kQueryBlock * dim);
+    wide_dout_ = carver.take(kQueryBlock * dim);
+    wide_out_ = carver.take(kQueryBlock * dim);
+    wide_k_ = carver.take(kKeyBlock * dim);
+    wide_v_ = carver.take(kKeyBlock * dim);
+    dq_memory_ = carver.take(length * dim);
+    dk_memory_ = carver.take(length * dim);
+    dv_memory_ = carver.take(length * dim);
+    deltas_ = carver.take(length);
+  }
+
+  void run() {
+    const auto dk = head_block<T>(args_.dk, length_, dim_, sample_, kv_head_);
+    const auto dv = head_block<T>(args_.dv, length_, dim_, sample_, kv_head_);
+    dk_ = sum_of<T>(dk, dim_, dk_memory_);
+    dv_ = sum_of<T>(dv, dim_, dv_memory_);
+    clear(dk_, length_, dim_);
+    clear(dv_, length_, dim_);
+    const int64_t group = args_.heads / args_.kv_heads;
+    for (int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) run_head(head);
+    store_sum<T>(dk_, length_, dim_, dk);
+    store_sum<T>(dv_, length_, dim_, dv);
+  }
+
+ private:
+  void run_head(int64_t head) {
+    const auto dq = head_block<T>(args_.dq, length_, dim_, sample_, head);
+    dq_ = sum_of<T>(dq, dim_, dq_memory_);
+    clear(dq_, length_, dim_);
+    q_ = head_block<T>(args_.q, length_, dim_, sample_, head);
+    dout_ = head_block<T>(args_.dout, length_, dim_, sample_, head);
+    log_sum_exp_ = args_.log_sum_exp.row<M>(sample_ * args_.heads + head);
+    dropout_.reset();
+    if (args_.dropout.probability > 0.0) dropout_.emplace(args_.dropout, sample_, head, length_);
+    compute_deltas(head);
+    for (int64_t key = 0; key < length_; key += kKeyBlock) run_keys(key, std::min(kKeyBlock, length_ - key));
+    store_sum<T>(dq_, length_, dim_, dq);
+  }
+
+  void compute_deltas(int64_t head) {
+    const auto out = head_block<T>(args_.out, length_, dim_, sample_, head);
+    for (int64_t first = 0; first < length_; first += kQueryBlock) {
+      const int64_t rows = std::min(kQueryBlock, length_ - first);
+      const Block<const M> a = in_main<T>(dout_.from_row(first), rows, dim_, wide_dout_);
+      const Block<const M> b = in_main<T>(out.from_row(first), rows, dim_, wide_out_);
+      for (int64_t r = 0; r < rows; ++r) deltas_[first + r] = dot(a.data + r * a.stride, b.data + r * b.stride, dim_);
+    }
+  }
+
+  void run_keys(int64_t key, int64_t keys) {
+    const auto k = head_block<T>(args_.k, length_, dim_, sample_, kv_head_);
+    const auto v = head_block<T>(args_.v, length_, dim_, sample_, kv_head_);
+    const Block<const M> k_block = in_main<T>(k.from_row(key), keys, dim_, wide_k_);
+    const Block<const M> v_block = in_main<T>(v.from_row(key), keys, dim_, wide_v_);
+    for (int64_t first = key / kQueryBlock * kQueryBlock; first < length_; first += kQueryBlock) {
+      const int64_t rows = std::min(kQueryBlock, length_ - first);
+      run_block(key, std::min(keys, first + rows - key), k_block, v_block, first, rows);
+    }
+  }
+
+  // Queries [first, first + rows) against the keys [key, key + count).
+  void run_block(int64_t key, int64_t count, Block<const M> k, Block<const M> v, int64_t first, int64_t rows) {
+    const auto scale = static_cast<M>(args_.scale);
+    const Block<const M> q = in_main<T>(q_.from_row(first), rows, dim_, wide_q_);
+    const Block<const M> dout = in_main<T>(dout_.from_row(first), rows, dim_, wide_dout_);
+    const Block<M> weights{weights_, count};
+    const Block<M> gradients{gradients_, count};
+    multiply(BlockProduct<M>{
+        .m = rows, .n = count, .k = dim_, .alpha = scale, .a = q, .b = k, .transpose_b = true, .c = weights});
+    multiply(BlockProduct<M>{.m = rows, .n = count, .k = dim_, .a = dout, .b = v, .transpose_b = true, .c = gradients});
+    for (int64_t row = 0; row < rows; ++row) differentiate_row(first + row, row, key, count);
+    add_product(rows, count, M(1), {dropout_ ? dropped_ : weights_, count}, true, dout, dv_.from_row(key));
+    add_product(rows, count, scale, {gradients_, count}, true, q, dk_.from_row(key));
+    add_product(rows, count, scale, {gradients_, count}, false, k, dq_.from_row(first));
+  }
+
+  // sum += scale * op(a) b, a (rows, count).
+  void add_product(int64_t rows, int64_t count, M scale, Block<const M> a, bool transpose_a, Block<const M> b,
+                   Block<M> sum) {
+    multiply(BlockProduct<M>{.m = transpose_a ? count : rows,
+                             .n = dim_,
+                             .k = transpose_a ? rows : count,
+                             .alpha = scale,
+                             .a = a,
+                             .transpose_a = transpose_a,
+                             .b = b,
+                             .beta = M(1),
+                             .c = sum});
+  }
+
+  // From scores and gradients of the (dropped) weights to weights and gradients of the scores, for one query.
+  void differentiate_row(int64_t query, int64_t row, int64_t key, int64_t count) {
+    const int64_t visible = std::clamp<int64_t>(query + 1 - key, 0, count);
+    M* weights = weights_ + row * count;
+    M* gradients = gradients_ + row * count;
+    weights_from_scores(weights, visible, count, log_sum_exp_[query]);
+    if (dropout_) {
+      std::array<M, kKeyBlock> factors{};
+      dropout_->draw(query, key, visible, factors.data());
+      product_of(weights, factors.data(), count, dropped_ + row * count);
+      product_of(gradients, factors.data(), count, gradients);
+    }
+    score_gradients(weights, gradients, count, deltas_[query]);
+  }
+
+  const AttentionBackward& args_;
+  int64_t length_, dim_, sample_, kv_head_;
+  M *weights_, *dropped_, *gradients_;
+  M *wide_q_, *wide_dout_, *wide_out_, *wide_k_, *wide_v_;
+  M *dq_memory_, *dk_memory_, *dv_memory_;
+  M* deltas_;
+  const M* log_sum_exp_ = nullptr;
+  Block<T> q_{}, dout_{};
+  Block<M> dq_{}, dk_{}, dv_{};
+  std::optional<WeightDropout<M>> dropout_;
+};
+
+}  // namespace
+
+void attention_backward(Stream& stream, const AttentionBackward& args) {
+  const DType dtype = args.q.dtype;
+  const int64_t rows = args.q.rows();
+  const int64_t length = div_exact(rows, args.batch);
+  const int64_t dim = div_exact(args.q.cols(), args.heads);
+  const int64_t group = div_exact(args.heads, args.kv_heads);
+  const int64_t kv_cols = args.heads / group * dim;
+  for (const auto& [tensor, name] : {std::pair{args.q, "q"}, {args.dq, "dq"}, {args.out, "out"}, {args.dout, "dout"}}) {
+    check_matrix(tensor, name, dtype, rows, args.heads * dim);
+  }
+  for (const auto& [tensor, name] : {std::pair{args.k, "k"}, {args.dk, "dk"}, {args.v, "v"}, {args.dv, "dv"}}) {
+    check_matrix(tensor, name, dtype, rows, kv_cols);
+  }
+  check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, length);
+  check_scratch(args.scratch, main_dtype(dtype), attention_scratch(length, dim, stream.pool().threads()));
+  check_dropout(args.dropout, rows);
+
+  dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
+    using M = Main<T>;
+    run_with_scratch(stream, args.batch * args.kv_heads, args.scratch.as<M>(), attention_scratch_part(length, dim),
+                     [&](int64_t tile, M* scratch) {
+                       BackwardTile<T>(args, length, dim, tile / args.kv_heads, tile % args.kv_heads, scratch).run();
+                     });
+  });
+}
+
+}  // namespace megalith::ops::cpu

@@ -1,0 +1,95 @@
+#include "ops/embedding.h"
+
+#include "ops/cpu/check.h"
+#include "ops/cpu/math.h"
+#include "ops/cpu/tiles.h"
+
+namespace megalith::ops::cpu {
+
+namespace {
+
+template <class T>
+void add_rows(const T* a, const T* b, T* out, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<T>(static_cast<Main<T>>(a[i]) + static_cast<Main<T>>(b[i]));
+  }
+}
+
+template <class T>
+void accumulate(const T* source, Main<T>* sum, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<Main<T>>(source[i]);
+}
+
+void check_ids(const Tensor& ids, int64_t rows, int64_t vocabulary) {
+  check_vector(ids, "ids", DType::i32, rows);
+  const int32_t* id = ids.as<int32_t>();
+  for (int64_t row = 0; row < rows; ++row) {
+    MEGALITH_CHECK(0 <= id[row] && id[row] < vocabulary, "token {} in row {} of a vocabulary of {}", id[row], row,
+                   vocabulary);
+  }
+}
+
+// Columns that one tile of the backward pass owns: all rows that touch them pass through it in order, so that tables
+// need neither locks nor a sort.
+constexpr int64_t kColumns = 64;
+
+}  // namespace
+
+void embedding_forward(Stream& stream, const EmbeddingForward& args) {
+  const Tensor& table = args.tokens_table;
+  const int64_t rows = args.out.rows();
+  const int64_t cols = args.out.cols();
+  check_matrix(table, "tokens_table", args.out.dtype, table.rows(), cols);
+  check_ids(args.ids, rows, table.rows());
+  if (args.positions_table) {
+    check_matrix(args.positions_table, "positions_table", args.out.dtype, args.positions_table.rows(), cols);
+    MEGALITH_CHECK(args.length > 0 && args.position_offset >= 0 &&
+                       args.position_offset + std::min(args.length, rows) <= args.positions_table.rows(),
+                   "positions [{}, {} + {}) of {}", args.position_offset, args.position_offset, args.length,
+                   args.positions_table.rows());
+  }
+  const int32_t* ids = args.ids.as<int32_t>();
+  dispatch_float(args.out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_pieces(stream, rows, tile_rows(cols), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* token = table.row<T>(ids[row]);
+        T* out = args.out.row<T>(row);
+        if (args.positions_table) {
+          add_rows(token, args.positions_table.row<T>(args.position_offset + row % args.length), out, cols);
+        } else {
+          std::copy(token, token + cols, out);
+        }
+      }
+    });
+  });
+}
+
+void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
+  const int64_t rows = args.dout.rows();
+  const int64_t cols = args.dout.cols();
+  const DType main = main_dtype(args.dout.dtype);
+  check_matrix(args.tokens_gradient, "tokens_gradient", main, args.tokens_gradient.rows(), cols);
+  check_ids(args.ids, rows, args.tokens_gradient.rows());
+  if (args.positions_gradient) {
+    check_matrix(args.positions_gradient, "positions_gradient", main, args.positions_gradient.rows(), cols);
+    MEGALITH_CHECK(args.length > 0 && std::min(args.length, rows) <= args.positions_gradient.rows(),
+                   "{} positions of {}", args.length, args.positions_gradient.rows());
+  }
+  const int32_t* ids = args.ids.as<int32_t>();
+  dispatch_float(args.dout.dtype, [&]<class T>(std::type_identity<T>) {
+    using M = Main<T>;
+    run_pieces(stream, cols, kColumns, [&](int64_t begin, int64_t end) {
+      for (int64_t row = 0; row < rows; ++row) {
+        const T* dout = args.dout.row<T>(row) + begin;
+        accumulate(dout, args.tokens_gradient.row<M>(ids[row]) + begin, end - begin);
+        if (args.positions_gradient) {
+          accumulate(dout, args.positions_gradient.row<M>(row % args.length) + begin, end - begin);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace megalith::ops::cpu

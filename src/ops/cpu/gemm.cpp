@@ -1,0 +1,171 @@
+#include "ops/gemm.h"
+
+#include <array>
+#include <memory>
+
+#include "ops/cpu/blas.h"
+#include "ops/cpu/check.h"
+#include "ops/cpu/math.h"
+#include "ops/cpu/tiles.h"
+
+namespace megalith::ops::cpu {
+
+namespace {
+
+struct Tile {
+  int64_t rows;
+  int64_t cols;
+};
+
+// From what OpenBLAS likes best down to what is still worth a call (bench/ops_bench.cpp measures them).
+constexpr std::array<Tile, 8> kTiles = {
+    {{512, 768}, {512, 384}, {256, 384}, {256, 256}, {128, 256}, {128, 128}, {64, 128}, {64, 64}}};
+constexpr Tile kLargestTile = kTiles.front();
+// Enough tiles to keep many cores busy; a larger tile repays less and less.
+constexpr int64_t kTilesWanted = 24;
+
+// Shrinks the last, ragged tile away: as many tiles as `largest` asks for, all of nearly one size.
+int64_t even_part(int64_t length, int64_t largest) {
+  constexpr int64_t kUnit = 16;
+  return std::min(largest, round_up(ceil_div(length, ceil_div(length, largest)), kUnit));
+}
+
+Tile choose_tile(int64_t m, int64_t n) {
+  Tile chosen = kTiles.back();
+  for (const Tile& tile : kTiles) {
+    if (ceil_div(m, tile.rows) * ceil_div(n, tile.cols) >= kTilesWanted) {
+      chosen = tile;
+      break;
+    }
+  }
+  return {even_part(m, chosen.rows), even_part(n, chosen.cols)};
+}
+
+// A tile of c: rows [row, row + rows), columns [col, col + cols).
+struct Region {
+  int64_t row, rows, col, cols;
+};
+
+template <class From, class To>
+void convert(Block<const From> from, int64_t rows, int64_t cols, Block<To> to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const From* source = from.data + r * from.stride;
+    To* target = to.data + r * to.stride;
+#pragma omp simd
+    for (int64_t c = 0; c < cols; ++c) target[c] = static_cast<To>(source[c]);
+  }
+}
+
+template <class M, class T>
+void add_bias(Block<M> c, int64_t rows, int64_t cols, const T* bias) {
+  for (int64_t r = 0; r < rows; ++r) {
+    M* row = c.data + r * c.stride;
+#pragma omp simd
+    for (int64_t i = 0; i < cols; ++i) row[i] += static_cast<M>(bias[i]);
+  }
+}
+
+// Where op(x)[row][col] lies in the memory of x.
+template <class T>
+Block<const T> operand(const Tensor& x, bool transposed, int64_t row, int64_t col) {
+  return {transposed ? x.row<T>(col) + row : x.row<T>(row) + col, x.row_stride};
+}
+
+template <class M>
+void multiply_region(const Gemm& args, int64_t k, const Region& region) {
+  const Block<M> c{args.c.row<M>(region.row) + region.col, args.c.row_stride};
+  multiply(BlockProduct<M>{.m = region.rows,
+                           .n = region.cols,
+                           .k = k,
+                           .a = operand<M>(args.a, args.transpose_a, region.row, 0),
+                           .transpose_a = args.transpose_a,
+                           .b = operand<M>(args.b, args.transpose_b, 0, region.col),
+                           .transpose_b = args.transpose_b,
+                           .beta = static_cast<M>(args.beta),
+                           .c = c});
+  if (args.bias) add_bias(c, region.rows, region.cols, args.bias.as<M>() + region.col);
+}
+
+// bf16 is multiplied in fp32: a tile's operands are widened in pieces of kDepth, which stay in L2 while they are used.
+constexpr int64_t kDepth = 256;
+
+struct WideBuffers {
+  std::unique_ptr<float[]> memory{new float[static_cast<size_t>((kLargestTile.rows + kLargestTile.cols) * kDepth +
+                                                                kLargestTile.rows * kLargestTile.cols)]};
+  float* a = memory.get();
+  float* b = a + kLargestTile.rows * kDepth;
+  float* c = b + kLargestTile.cols * kDepth;
+};
+
+Block<const float> widen(const Tensor& x, bool transposed, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                         float* memory) {
+  if (transposed) {
+    std::swap(row, col);
+    std::swap(rows, cols);
+  }
+  convert(operand<bfloat16>(x, false, row, col), rows, cols, Block<float>{memory, cols});
+  return {memory, cols};
+}
+
+void multiply_region_wide(const Gemm& args, int64_t k, const Region& region, WideBuffers& buffers, Block<float> c,
+                          float beta) {
+  for (int64_t begin = 0; begin < k; begin += kDepth) {
+    const int64_t depth = std::min(kDepth, k - begin);
+    multiply({.m = region.rows,
+              .n = region.cols,
+              .k = depth,
+              .a = widen(args.a, args.transpose_a, region.row, region.rows, begin, depth, buffers.a),
+              .transpose_a = args.transpose_a,
+              .b = widen(args.b, args.transpose_b, begin, depth, region.col, region.cols, buffers.b),
+              .transpose_b = args.transpose_b,
+              .beta = begin == 0 ? beta : 1.0F,
+              .c = c});
+  }
+  if (args.bias) add_bias(c, region.rows, region.cols, args.bias.as<bfloat16>() + region.col);
+}
+
+void multiply_region_bf16(const Gemm& args, int64_t k, const Region& region) {
+  thread_local WideBuffers buffers;
+  if (args.c.dtype == DType::f32) {
+    const Block<float> c{args.c.row<float>(region.row) + region.col, args.c.row_stride};
+    multiply_region_wide(args, k, region, buffers, c, args.beta);
+    return;
+  }
+  const Block<bfloat16> c{args.c.row<bfloat16>(region.row) + region.col, args.c.row_stride};
+  const Block<float> sum{buffers.c, region.cols};
+  if (args.beta != 0.0F) convert<bfloat16, float>(c, region.rows, region.cols, sum);
+  multiply_region_wide(args, k, region, buffers, sum, args.beta);
+  convert<float, bfloat16>(sum, region.rows, region.cols, c);
+}
+
+}  // namespace
+
+void gemm(Stream& stream, const Gemm& args) {
+  const int64_t m = args.c.rows();
+  const int64_t n = args.c.cols();
+  const int64_t k = args.transpose_a ? args.a.rows() : args.a.cols();
+  const DType dtype = args.a.dtype;
+  check_matrix(args.a, "a", dtype, args.transpose_a ? k : m, args.transpose_a ? m : k);
+  check_matrix(args.b, "b", dtype, args.transpose_b ? n : k, args.transpose_b ? k : n);
+  MEGALITH_CHECK(args.c.dtype == dtype || args.c.dtype == main_dtype(dtype), "c holds {}, a and b {}",
+                 name_of(args.c.dtype), name_of(dtype));
+  MEGALITH_CHECK(args.beta == 0.0F || args.beta == 1.0F, "beta is {}", args.beta);
+  if (args.bias) check_vector(args.bias, "bias", dtype, n);
+
+  const Tile tile = choose_tile(m, n);
+  const int64_t down = ceil_div(m, tile.rows);
+  dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
+    run_tiles(stream, down * ceil_div(n, tile.cols), [&](int64_t index) {
+      const int64_t row = index % down * tile.rows;
+      const int64_t col = index / down * tile.cols;
+      const Region region{row, std::min(tile.rows, m - row), col, std::min(tile.cols, n - col)};
+      if constexpr (std::is_same_v<T, bfloat16>) {
+        multiply_region_bf16(args, k, region);
+      } else {
+        multiply_region<T>(args, k, region);
+      }
+    });
+  });
+}
+
+}  // namespace megalith::ops::cpu

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/run_config.h"
+#include "core/progress.h"
+#include "core/telemetry.h"
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "train/engine.h"
+#include "train/run_directory.h"
+#include "train/step.h"
+#include "train/stop.h"
+#include "train/step_metrics.h"
+
+namespace megalith::train {
+
+enum class Ending {
+  complete,       // max_steps are done
+  stopped_early,  // on request or time limit; saved, run again to continue
+};
+
+struct Summary {
+  Ending ending = Ending::complete;
+  std::string stop_reason;
+  int64_t first_step = 0;  // where this process began
+  int64_t steps_done = 0;  // of the whole run
+  int64_t tokens = 0;      // trained by this process
+  double train_seconds = 0.0;
+  std::optional<double> train_loss;
+  std::optional<double> validation_loss;
+  int64_t skipped_steps = 0;
+};
+
+// Runs THE loop. The engine and the telemetry are made by the caller (session.h), the trainer decides the order of events.
+class Trainer {
+ public:
+  struct Parts {
+    const config::Run& run;
+    Engine& engine;
+    Telemetry& telemetry;
+    const data::Dataset& train_data;
+    const data::Dataset* validation_data = nullptr;  // null: no validation
+    data::Vocabulary vocabulary;
+    checkpoint::Store* store = nullptr;  // null: nothing is saved
+    checkpoint::RunState state;          // where the run stands
+  };
+
+  explicit Trainer(const Parts& parts);
+
+  Summary run();
+
+ private:
+  bool validation_due() const;
+  bool save_due() const;
+  void act_on_non_finite(const StepResult& result);
+  void validate();
+  // Where `must_succeed` is not set, a save that fails is reported and tried again when the next one is due.
+  void save(bool must_succeed);
+
+  Parts parts_;
+  const config::Run& run_;
+  Engine& engine_;
+  Telemetry& telemetry_;
+  checkpoint::RunState state_;
+  data::Batcher batcher_;
+  parallel::Schedule schedule_;
+  StepMetrics metrics_;
+  StopRequest stop_;
+  Progress progress_;
+  Summary summary_;
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace megalith::train

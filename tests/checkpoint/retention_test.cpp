@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "checkpoint/fixtures.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/store.h"
+#include "checkpoint/temporary_directory.h"
+
+namespace megalith::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ExampleRun;
+using test::TemporaryDirectory;
+
+std::vector<int64_t> steps_of(const Store& store) {
+  std::vector<int64_t> steps;
+  for (const StepInfo& step : store.list()) steps.push_back(step.step);
+  return steps;
+}
+
+void damage(const fs::path& step) {
+  const fs::path shard = step / "shard-g1-r00000.safetensors";
+  std::string bytes = test::bytes_of(shard);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  test::overwrite(shard, bytes);
+}
+
+TEST(Retention, KeepsTheNewest) {
+  const TemporaryDirectory directory;
+  Store store(directory.path(), 2);
+  for (const int64_t step : {10, 20}) EXPECT_TRUE(store.save(ExampleRun(step).snapshot()).removed.empty());
+  const SaveResult result = store.save(ExampleRun(30).snapshot());
+  EXPECT_EQ(result.removed, std::vector<std::string>{"step-00000010"});
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{30, 20}));
+  store.save(ExampleRun(40).snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{40, 30}));
+  for (const auto& entry : fs::directory_iterator(directory.path())) {
+    EXPECT_FALSE(is_trash_name(entry.path().filename().string()));
+  }
+}
+
+TEST(Retention, KeepsAllOnRequest) {
+  const TemporaryDirectory directory;
+  Store store(directory.path(), Store::kKeepAll);
+  for (int64_t step = 1; step <= 5; ++step) store.save(ExampleRun(step).snapshot());
+  EXPECT_EQ(steps_of(store).size(), 5u);
+  EXPECT_THROW(Store(directory.path(), 0), Error);
+}
+
+TEST(Retention, DamagedOnesDoNotCount) {
+  const TemporaryDirectory directory;
+  {
+    Store store(directory.path());
+    for (const int64_t step : {10, 20, 30}) store.save(ExampleRun(step).snapshot());
+  }
+  damage(directory / "step-00000030");
+  fs::create_directory(directory / "step-00000035");
+  Store store(directory.path(), 2);
+  store.save(ExampleRun(40).snapshot());
+  // 40 and 20 are good; the damaged one and the unfinished one between them stay to be looked at.
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{40, 35, 30, 20}));
+  store.save(ExampleRun(50).snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{50, 40}));
+}
+
+TEST(Retention, HigherStepsStayWhenARunWentBack) {
+  const TemporaryDirectory directory;
+  Store store(directory.path(), 1);
+  store.save(ExampleRun(100).snapshot());
+  store.save(ExampleRun(50).snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{100, 50}));
+  store.save(ExampleRun(60).snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{100, 60}));
+}
+
+TEST(Retention, TouchesOnlyWhatIsOurs) {
+  const TemporaryDirectory directory;
+  Store store(directory.path(), 1);
+  store.save(ExampleRun(10).snapshot());
+  test::overwrite(directory / "step-00000010/notes.txt", "do not delete");
+  fs::create_directory(directory / "trash-step-00000001-g1");
+  test::overwrite(directory / "trash-step-00000001-g1/manifest.json", "{}");
+  fs::create_directory(directory / "trash-step-00000002-g1");
+  test::overwrite(directory / "trash-step-00000002-g1/thesis.doc", "do not delete");
+  const SaveResult result = store.save(ExampleRun(20).snapshot());
+  ASSERT_EQ(result.warnings.size(), 1u);
+  EXPECT_TRUE(fs::exists(directory / "step-00000010/notes.txt"));
+  EXPECT_FALSE(fs::exists(directory / "trash-step-00000001-g1"));
+  EXPECT_TRUE(fs::exists(directory / "trash-step-00000002-g1/thesis.doc"));
+}
+
+}  // namespace
+}  // namespace megalith::checkpoint

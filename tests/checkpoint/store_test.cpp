@@ -1,0 +1,150 @@
+#include "checkpoint/store.h"
+
+#include <gtest/gtest.h>
+
+#include "checkpoint/fixtures.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/temporary_directory.h"
+
+namespace megalith::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::ExampleRun;
+using test::TemporaryDirectory;
+
+TEST(Store, RoundTrip) {
+  const TemporaryDirectory directory;
+  Store store(directory / "runs/one/checkpoints");
+  EXPECT_TRUE(store.list().empty());
+  EXPECT_FALSE(store.latest_verified().step.has_value());
+
+  const ExampleRun run(20);
+  const SaveResult result = store.save(run.snapshot());
+  EXPECT_TRUE(result.warnings.empty());
+  EXPECT_EQ(result.path.filename(), "step-00000020");
+  EXPECT_EQ(result.bytes, static_cast<int64_t>(fs::file_size(result.path / "shard-g1-r00000.safetensors")));
+  EXPECT_EQ(test::bytes_of(store.directory() / kTrackerName), "20");
+  EXPECT_EQ(fs::status(result.path / kManifestName).permissions(), fs::perms(0600));
+  EXPECT_EQ(fs::status(result.path).permissions(), fs::perms(0700));
+
+  Loaded loaded = store.open(20);
+  EXPECT_TRUE(run.equals(loaded));
+  EXPECT_TRUE(loaded.has(TensorKind::master, "layers.0.mlp.weight"));
+  EXPECT_FALSE(loaded.has(TensorKind::master, "layers.0.norm.bias"));
+  loaded.verify();
+  Loaded by_path = Loaded::open(result.path);
+  EXPECT_TRUE(run.equals(by_path));
+  EXPECT_EQ(store.latest_verified().step, 20);
+}
+
+TEST(Store, ListsNewestFirstAndIgnoresStrangers) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  for (const int64_t step : {5, 100, 20}) store.save(ExampleRun(step).snapshot());
+  fs::create_directory(directory / "notes");
+  fs::create_directory(directory / "step-7");
+  fs::create_directory(directory / "step-00000200");
+  fs::create_directory_symlink(directory / "step-00000020", directory / "step-00000300");
+  const std::vector<StepInfo> steps = store.list();
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].step, 200);
+  EXPECT_EQ(steps[0].status, StepStatus::incomplete);
+  EXPECT_EQ(steps[1].step, 100);
+  EXPECT_EQ(steps[1].status, StepStatus::committed);
+  EXPECT_EQ(steps[3].step, 5);
+  const Latest latest = store.latest_verified();
+  EXPECT_EQ(latest.step, 100);
+  ASSERT_EQ(latest.passed_over.size(), 1u);
+  EXPECT_EQ(latest.passed_over[0].name, "step-00000200");
+}
+
+TEST(Store, AStepCanBeSavedAgain) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  ExampleRun first(20);
+  store.save(first.snapshot());
+  ExampleRun second(20);
+  Snapshot changed = second.snapshot();
+  changed.state.consumed_samples = 99;
+  EXPECT_TRUE(store.save(changed).warnings.empty());
+  EXPECT_EQ(store.open(20).manifest().state.consumed_samples, 99);
+  EXPECT_TRUE(fs::exists(directory / "step-00000020/shard-g2-r00000.safetensors"));
+  EXPECT_FALSE(fs::exists(directory / "step-00000020/shard-g1-r00000.safetensors"));
+}
+
+TEST(Store, ALeftoverWithoutManifestDoesNotBlock) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  fs::create_directory(directory / "step-00000020");
+  test::overwrite(directory / "step-00000020/shard-g7-r00000.safetensors", "half");
+  const ExampleRun run(20);
+  store.save(run.snapshot());
+  Loaded loaded = store.open(20);
+  EXPECT_TRUE(run.equals(loaded));
+  EXPECT_EQ(loaded.manifest().shards[0].file, "shard-g8-r00000.safetensors");
+  EXPECT_FALSE(fs::exists(directory / "step-00000020/shard-g7-r00000.safetensors"));
+}
+
+TEST(Store, RefusesWhatIsNotThere) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  error_of(ErrorKind::data, [&] { store.open(3); });
+  error_of(ErrorKind::data, [&] { Loaded::open(directory.path()); });
+  const ExampleRun run(20);
+  store.save(run.snapshot());
+  Loaded loaded = store.open(20);
+  float memory[30];
+  error_of(ErrorKind::data, [&] { loaded.load_tensor(TensorKind::master, "other", Tensor(memory, DType::f32, {30})); });
+  error_of(ErrorKind::data,
+           [&] { loaded.load_tensor(TensorKind::master, "layers.0.mlp.weight", Tensor(memory, DType::f32, {30})); });
+}
+
+TEST(Store, ADirectoryUnderAnotherNameIsRefused) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  store.save(ExampleRun(20).snapshot());
+  fs::rename(directory / "step-00000020", directory / "step-00000030");
+  EXPECT_NE(error_of(ErrorKind::data, [&] { store.open(30); }).find("of step 20"), std::string::npos);
+  EXPECT_FALSE(store.latest_verified().step.has_value());
+}
+
+TEST(Store, LinksAreNotFollowed) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  const fs::path step = store.save(ExampleRun(20).snapshot()).path;
+  const fs::path shard = step / "shard-g1-r00000.safetensors";
+  fs::rename(shard, directory / "elsewhere");
+  fs::create_symlink(directory / "elsewhere", shard);
+  EXPECT_NE(error_of(ErrorKind::data, [&] { store.open(20); }).find("not a regular file"), std::string::npos);
+  fs::create_directory(directory / "target");
+  fs::create_directory_symlink(directory / "target", directory / "step-00000040");
+  error_of(ErrorKind::data, [&] { store.save(ExampleRun(40).snapshot()); });
+  EXPECT_TRUE(fs::is_empty(directory / "target"));
+}
+
+TEST(Store, UnusableDirectory) {
+  const TemporaryDirectory directory;
+  test::overwrite(directory / "file", "x");
+  Store store(directory / "file/checkpoints");
+  error_of(ErrorKind::io, [&] { store.save(ExampleRun(1).snapshot()); });
+}
+
+TEST(Store, ManyChunks) {
+  const TemporaryDirectory directory;
+  std::vector<float> large(10'000'000);
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i);
+  Snapshot snapshot = ExampleRun(1).snapshot();
+  snapshot.tensors = {{"large", TensorKind::weights, Tensor(large.data(), DType::f32, {10'000'000})}};
+  Store store(directory.path());
+  store.save(snapshot);
+  Loaded loaded = store.open(1);
+  EXPECT_EQ(loaded.manifest().shards[0].digests.chunks.size(), 3u);
+  std::vector<float> again(large.size());
+  loaded.load_tensor(TensorKind::weights, "large", Tensor(again.data(), DType::f32, {10'000'000}));
+  EXPECT_EQ(large, again);
+}
+
+}  // namespace
+}  // namespace megalith::checkpoint

@@ -1,0 +1,87 @@
+#include "config/layout.h"
+
+#include <gtest/gtest.h>
+
+#include "config/expect_error.h"
+
+namespace megalith::config {
+namespace {
+
+TEST(Layout, PaddedVocabulary) {
+  EXPECT_EQ(padded_vocab(50257, 128), 50304);
+  EXPECT_EQ(padded_vocab(50257, 1024), 51200);
+  EXPECT_EQ(padded_vocab(128256, 128), 128256);
+  EXPECT_EQ(padded_vocab(1, 1), 1);
+}
+
+TEST(Layout, Gpt3On256Gpus) {
+  Run run;
+  run.trainer.devices = 8;
+  run.trainer.num_nodes = 32;
+  run.model.tensor_model_parallel_size = 4;
+  run.model.pipeline_model_parallel_size = 8;
+  run.model.global_batch_size = 2048;
+  EXPECT_EQ(world_size(run.trainer), 256);
+  EXPECT_EQ(model_parallel_size(run.model), 32);
+  EXPECT_EQ(data_parallel_size(run), 8);
+  EXPECT_EQ(micro_batches_per_step(run), 256);
+}
+
+TEST(Layout, DerivedSizes) {
+  Model model;
+  EXPECT_EQ(ffn_hidden_size(model), 3072);
+  EXPECT_EQ(num_query_groups(model), 12);
+  EXPECT_EQ(kv_channels(model), 64);
+  EXPECT_EQ(max_position_embeddings(model), 1024);
+  model.ffn_hidden_size = 5;
+  model.num_query_groups = 3;
+  model.kv_channels = 7;
+  model.max_position_embeddings = 9;
+  EXPECT_EQ(ffn_hidden_size(model), 5);
+  EXPECT_EQ(num_query_groups(model), 3);
+  EXPECT_EQ(kv_channels(model), 7);
+  EXPECT_EQ(max_position_embeddings(model), 9);
+}
+
+TEST(Layout, MaxTime) {
+  EXPECT_EQ(parse_max_time("00:00:00:01"), 1);
+  EXPECT_EQ(parse_max_time("25:23:00:00"), (25 * 24 + 23) * 3600);
+  EXPECT_EQ(parse_max_time("1:2:3:4"), 93784);
+  for (const char* text : {"", "10", "01:00:00", "a:b:c:d", "00:24:00:00", "00:00:60:00", "00:00:00:60", "-1:00:00:00",
+                           "1:2:3:4:5", "::::", "1.5:00:00:00", "99999999:00:00:00"}) {
+    expect_parts(user_error_of([&] { parse_max_time(text); }), {"trainer.max_time", text, "DD:HH:MM:SS"});
+  }
+}
+
+TEST(Layout, Splits) {
+  const auto shares = parse_splits("969, 30, 1");
+  EXPECT_DOUBLE_EQ(shares[0], 0.969);
+  EXPECT_DOUBLE_EQ(shares[1], 0.030);
+  EXPECT_DOUBLE_EQ(shares[2], 0.001);
+  EXPECT_EQ(parse_splits("90,10"), (std::array<double, 3>{0.9, 0.1, 0.0}));
+  EXPECT_EQ(parse_splits("1"), (std::array<double, 3>{1, 0, 0}));
+  for (const char* text : {"", "a,b,c", "1,2,3,4", "-1,2,3", "0,0,0", "1,,2", "nan,1,1"}) {
+    expect_parts(user_error_of([&] { parse_splits(text); }), {"model.data.splits_string"});
+  }
+}
+
+TEST(Layout, Precision) {
+  Trainer trainer;
+  for (const char* name : {"32", "32-true"}) {
+    trainer.precision = name;
+    EXPECT_EQ(compute_dtype(trainer), DType::f32);
+  }
+  for (const char* name : {"bf16", "bf16-mixed", "bf16-true", "BF16"}) {
+    trainer.precision = name;
+    EXPECT_EQ(compute_dtype(trainer), DType::bf16);
+  }
+  for (const char* name : {"16", "16-mixed", "fp16"}) {
+    trainer.precision = name;
+    expect_parts(user_error_of([&] { compute_dtype(trainer); }), {"trainer.precision", name, "use bf16"});
+  }
+  trainer.precision = "8";
+  expect_parts(user_error_of([&] { compute_dtype(trainer); }), {"trainer.precision", "expected 32 or bf16"});
+}
+
+}  // namespace
+}  // namespace megalith::config

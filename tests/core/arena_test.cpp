@@ -1,0 +1,40 @@
+#include "core/arena.h"
+
+#include <gtest/gtest.h>
+
+namespace megalith {
+namespace {
+
+TEST(Arena, HandsOutAlignedZeroedMemory) {
+  Arena arena("weights", Device::cpu, 1024);
+  const Tensor first = arena.allocate("a", DType::f32, {3});
+  const Tensor second = arena.allocate("b", DType::f64, {2, 2});
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(second.data) % Arena::kAlignment, 0U);
+  EXPECT_EQ(first.as<float>()[2], 0.0F);
+  EXPECT_EQ(arena.used(), 128);
+}
+
+TEST(Arena, NamesItselfAndTheTensorWhenFull) {
+  Arena arena("scratch", Device::cpu, 64);
+  try {
+    arena.allocate("logits", DType::f32, {100});
+    FAIL() << "an overfull arena must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::internal);
+    EXPECT_NE(std::string(error.what()).find("'scratch'"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("'logits'"), std::string::npos);
+  }
+}
+
+TEST(Arena, ScopesGiveBackAndThePeakIsKept) {
+  Arena arena("scratch", Device::cpu, 256);
+  {
+    const ArenaScope scope(arena);
+    arena.allocate("x", DType::f32, {32});
+  }
+  EXPECT_EQ(arena.used(), 0);
+  EXPECT_EQ(arena.peak(), 128);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,293 @@
+#include "ops/attention.h"
+
+#include <cmath>
+
+#include "ops/op_test.h"
+
+namespace megalith::ops::testing {
+namespace {
+
+const DropoutKey kKey{.seed = 7, .site = 3, .step = 11};
+
+struct Case {
+  int64_t batch, queries, keys, heads, kv_heads, dim;
+  double dropout = 0.0;
+  bool packed = false;  // q, k, v and their gradients are columns of one matrix
+
+  int64_t offset() const { return keys - queries; }
+};
+
+const std::vector<Case> kSquareCases = {
+    {1, 1, 1, 1, 1, 1},           {2, 3, 3, 2, 2, 5},
+    {1, 40, 40, 4, 2, 16, 0.2},   {2, 65, 65, 6, 2, 8, 0.0, true},
+    {1, 129, 129, 3, 1, 64, 0.1}, {1, 300, 300, 2, 2, 24, 0.1, true},
+    {1, 515, 515, 2, 1, 8},
+};
+const std::vector<Case> kOffsetCases = {
+    {1, 1, 9, 4, 2, 16}, {2, 1, 300, 2, 1, 8}, {1, 5, 261, 2, 2, 12, 0.3}, {1, 140, 270, 3, 3, 7, 0.0}};
+
+std::string describe(const Case& c) {
+  return fmt::format("batch {} queries {} keys {} heads {}/{} dim {} dropout {} packed {}", c.batch, c.queries, c.keys,
+                     c.heads, c.kv_heads, c.dim, c.dropout, c.packed);
+}
+
+double scale_of(const Case& c) {
+  return 1.0 / std::sqrt(static_cast<double>(c.dim));
+}
+
+// q, k and v (or their gradients), apart or as columns of one matrix.
+class Projections {
+ public:
+  Projections(const Case& c, DType dtype)
+      : case_(c),
+        packed_(dtype, c.batch * c.keys, (c.heads + 2 * c.kv_heads) * c.dim, 1),
+        q_(dtype, c.batch * c.queries, c.heads * c.dim, 2),
+        k_(dtype, c.batch * c.keys, c.kv_heads * c.dim, 3),
+        v_(dtype, c.batch * c.keys, c.kv_heads * c.dim) {}
+
+  Tensor q() const { return case_.packed ? packed_.tensor().slice_cols(0, case_.heads * case_.dim) : q_.tensor(); }
+  Tensor k() const { return pick(k_, 0); }
+  Tensor v() const { return pick(v_, 1); }
+
+ private:
+  Tensor pick(const Buffer& alone, int64_t index) const {
+    const int64_t begin = (case_.heads + index * case_.kv_heads) * case_.dim;
+    return case_.packed ? packed_.tensor().slice_cols(begin, begin + case_.kv_heads * case_.dim) : alone.tensor();
+  }
+
+  Case case_;
+  Buffer packed_, q_, k_, v_;
+};
+
+void copy_in(const Values& values, const Tensor& to) {
+  const Buffer from(to.dtype, to.rows(), to.cols(), 0, values);
+  dispatch_float(to.dtype, [&]<class T>(std::type_identity<T>) {
+    for (int64_t r = 0; r < to.rows(); ++r) {
+      std::copy_n(from.tensor().template row<T>(r), to.cols(), to.row<T>(r));
+    }
+  });
+}
+
+Values copy_out(const Tensor& from) {
+  const Buffer to(from.dtype, from.rows(), from.cols());
+  dispatch_float(from.dtype, [&]<class T>(std::type_identity<T>) {
+    for (int64_t r = 0; r < from.rows(); ++r) {
+      std::copy_n(from.row<T>(r), from.cols(), to.tensor().template row<T>(r));
+    }
+  });
+  return to.values();
+}
+
+struct ForwardRun {
+  Projections inputs;
+  Buffer out, log_sum_exp, scratch, ids;
+
+  ForwardRun(const Case& c, Stream& stream, DType dtype, const Named& in)
+      : inputs(c, dtype),
+        out(dtype, c.batch * c.queries, c.heads * c.dim, 1),
+        log_sum_exp(main_dtype(dtype), c.batch * c.heads, c.queries),
+        scratch(main_dtype(dtype), 1, attention_scratch(c.keys, c.dim, stream.pool().threads())),
+        ids(vector_of(DType::i64, in.at("ids"))) {
+    copy_in(in.at("q"), inputs.q());
+    copy_in(in.at("k"), inputs.k());
+    copy_in(in.at("v"), inputs.v());
+    attention_forward(stream, {.q = inputs.q(),
+                               .k = inputs.k(),
+                               .v = inputs.v(),
+                               .out = out.tensor(),
+                               .log_sum_exp = log_sum_exp.tensor(),
+                               .batch = c.batch,
+                               .heads = c.heads,
+                               .kv_heads = c.kv_heads,
+                               .query_offset = c.offset(),
+                               .scale = scale_of(c),
+                               .dropout = dropout(c),
+                               .scratch = scratch.tensor()});
+  }
+
+  Dropout dropout(const Case& c) const {
+    return {.probability = c.dropout, .key = kKey, .sample_ids = ids.vector(), .length = c.queries};
+  }
+};
+
+Runner run_forward(const Case& c) {
+  return [c](Stream& stream, DType dtype, const Named& in) {
+    const ForwardRun run(c, stream, dtype, in);
+    return Named{{"out", run.out.values()}, {"log_sum_exp", run.log_sum_exp.values()}};
+  };
+}
+
+Runner run_backward(const Case& c) {
+  return [c](Stream& stream, DType dtype, const Named& in) {
+    const ForwardRun run(c, stream, dtype, in);
+    const Buffer dout(dtype, c.batch * c.queries, c.heads * c.dim, 0, in.at("dout"));
+    const Projections gradients(c, dtype);
+    attention_backward(stream, {.dout = dout.tensor(),
+                                .q = run.inputs.q(),
+                                .k = run.inputs.k(),
+                                .v = run.inputs.v(),
+                                .out = run.out.tensor(),
+                                .log_sum_exp = run.log_sum_exp.tensor(),
+                                .dq = gradients.q(),
+                                .dk = gradients.k(),
+                                .dv = gradients.v(),
+                                .batch = c.batch,
+                                .heads = c.heads,
+                                .kv_heads = c.kv_heads,
+                                .scale = scale_of(c),
+                                .dropout = run.dropout(c),
+                                .scratch = run.scratch.tensor()});
+    return Named{{"dq", copy_out(gradients.q())}, {"dk", copy_out(gradients.k())}, {"dv", copy_out(gradients.v())}};
+  };
+}
+
+bool kept(const Case& c, const Named& in, int64_t sample, int64_t head, int64_t position, int64_t key) {
+  const auto id = static_cast<uint64_t>(in.at("ids")[static_cast<size_t>(sample)]);
+  const int64_t channel = head * c.keys + key;
+  const auto words =
+      philox(kKey.of_sample(id), {static_cast<uint32_t>(channel / 4), static_cast<uint32_t>(position), 0, 0});
+  return words[static_cast<size_t>(channel % 4)] >= dropout_threshold(c.dropout);
+}
+
+// One query of one head.
+void attend(const Case& c, const Named& in, int64_t sample, int64_t head, int64_t query, Named& out) {
+  const int64_t kv_head = head / (c.heads / c.kv_heads);
+  const int64_t position = c.offset() + query;
+  const double* q = in.at("q").data() + ((sample * c.queries + query) * c.heads + head) * c.dim;
+  const auto row = [&](const char* name, int64_t key) {
+    return in.at(name).data() + ((sample * c.keys + key) * c.kv_heads + kv_head) * c.dim;
+  };
+  Values weights;
+  double sum = 0.0;
+  for (int64_t key = 0; key <= position; ++key) {
+    double score = 0.0;
+    for (int64_t i = 0; i < c.dim; ++i) score += q[i] * row("k", key)[i];
+    weights.push_back(std::exp(scale_of(c) * score));
+    sum += weights.back();
+  }
+  double* result = out["out"].data() + ((sample * c.queries + query) * c.heads + head) * c.dim;
+  for (int64_t key = 0; key <= position; ++key) {
+    if (!kept(c, in, sample, head, position, key)) continue;
+    const double weight = weights[static_cast<size_t>(key)] / sum / (1.0 - c.dropout);
+    for (int64_t i = 0; i < c.dim; ++i) result[i] += weight * row("v", key)[i];
+  }
+  out["log_sum_exp"][static_cast<size_t>((sample * c.heads + head) * c.queries + query)] = std::log(sum);
+}
+
+Reference naive_forward(const Case& c) {
+  return [c](const Named& in) {
+    Named out{{"out", Values(static_cast<size_t>(c.batch * c.queries * c.heads * c.dim))},
+              {"log_sum_exp", Values(static_cast<size_t>(c.batch * c.heads * c.queries))}};
+    for (int64_t sample = 0; sample < c.batch; ++sample) {
+      for (int64_t head = 0; head < c.heads; ++head) {
+        for (int64_t query = 0; query < c.queries; ++query) attend(c, in, sample, head, query, out);
+      }
+    }
+    return out;
+  };
+}
+
+Named inputs_of(const Case& c) {
+  Named in{{"q", random_values(c.batch * c.queries * c.heads * c.dim, 1)},
+           {"k", random_values(c.batch * c.keys * c.kv_heads * c.dim, 2)},
+           {"v", random_values(c.batch * c.keys * c.kv_heads * c.dim, 3)}};
+  for (int64_t i = 0; i < c.batch; ++i) in["ids"].push_back(static_cast<double>(500 + 3 * i));
+  return in;
+}
+
+TEST(Attention, ForwardMatchesItsFormula) {
+  for (const auto& list : {kSquareCases, kOffsetCases}) {
+    for (const Case& c : list) {
+      SCOPED_TRACE(describe(c));
+      expect_matches(run_forward(c), naive_forward(c), inputs_of(c));
+    }
+  }
+}
+
+TEST(Attention, GradientsMatchFiniteDifferences) {
+  for (const Case& c : kSquareCases) {
+    SCOPED_TRACE(describe(c));
+    expect_gradients(run_forward(c), run_backward(c), inputs_of(c), "out");
+  }
+}
+
+TEST(Attention, BackwardIsTheSameInEveryDtypeAndOnAnyThreads) {
+  for (const Case& c : kSquareCases) {
+    SCOPED_TRACE(describe(c));
+    Named in = inputs_of(c);
+    in["dout"] = random_values(c.batch * c.queries * c.heads * c.dim, 4);
+    expect_matches(
+        run_backward(c), [&](const Named& inputs) { return run_on(1, run_backward(c), DType::f64, inputs); }, in);
+  }
+}
+
+TEST(Attention, SurvivesLargeScores) {
+  const Case c{1, 20, 20, 1, 1, 4};
+  Named in = inputs_of(c);
+  for (double& value : in["q"]) value *= 64.0;
+  for (double& value : in["k"]) value *= 8.0;
+  EXPECT_LT(relative_error(run_on(1, run_forward(c), DType::f32, in).at("out"), naive_forward(c)(in).at("out")), 1e-4);
+}
+
+TEST(Attention, NanReachesWhatSeesIt) {
+  const Case c{1, 300, 300, 1, 1, 8};
+  Named in = inputs_of(c);
+  in["k"][8 * 10] = NAN;
+  const Values out = run_on(1, run_forward(c), DType::f32, in).at("out");
+  EXPECT_FALSE(std::isnan(out[8 * 9]));
+  EXPECT_TRUE(std::isnan(out[8 * 10]));
+  EXPECT_TRUE(std::isnan(out[8 * 299]));
+}
+
+TEST(Attention, DropoutDoesNotDependOnTheMicroBatch) {
+  const Case together{4, 33, 33, 2, 1, 8, 0.3};
+  const Case alone{1, 33, 33, 2, 1, 8, 0.3};
+  Named in = inputs_of(together);
+  in["dout"] = random_values(4 * 33 * 2 * 8, 4);
+  const Named all = run_on(2, run_backward(together), DType::f32, in);
+  Named pieces;
+  for (size_t sample = 0; sample < 4; ++sample) {
+    Named one;
+    for (const auto& [name, values] : in) {
+      const auto size = static_cast<std::ptrdiff_t>(values.size() / 4);
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(sample) * size;
+      one[name] = Values(begin, begin + size);
+    }
+    for (const auto& [name, values] : run_on(1, run_backward(alone), DType::f32, one)) {
+      pieces[name].insert(pieces[name].end(), values.begin(), values.end());
+    }
+  }
+  EXPECT_EQ(all, pieces);
+}
+
+TEST(Attention, RefusesWhatBreaksTheContract) {
+  const Case c{2, 6, 6, 4, 2, 8};
+  ThreadPool pool(2);
+  Stream stream(pool);
+  const ForwardRun run(c, stream, DType::f32, inputs_of(c));
+  const AttentionForward good{.q = run.inputs.q(),
+                              .k = run.inputs.k(),
+                              .v = run.inputs.v(),
+                              .out = run.out.tensor(),
+                              .log_sum_exp = run.log_sum_exp.tensor(),
+                              .batch = c.batch,
+                              .heads = c.heads,
+                              .kv_heads = c.kv_heads,
+                              .scale = 1.0,
+                              .scratch = run.scratch.tensor()};
+  const auto with = [&](const std::function<void(AttentionForward&)>& change) {
+    AttentionForward args = good;
+    change(args);
+    return [args, &stream] { attention_forward(stream, args); };
+  };
+  EXPECT_NO_THROW(with([](AttentionForward&) {})());
+  expect_refused(with([](AttentionForward& args) { args.query_offset = 1; }));
+  expect_refused(with([](AttentionForward& args) { args.kv_heads = 3; }));
+  expect_refused(with([](AttentionForward& args) { args.batch = 5; }));
+  expect_refused(with([](AttentionForward& args) { args.scratch = args.scratch.slice_cols(0, 100); }));
+  expect_refused(with([](AttentionForward& args) { args.dropout.probability = 0.1; }));
+  expect_refused(with([](AttentionForward& args) { args.log_sum_exp = args.out; }));
+}
+
+}  // namespace
+}  // namespace megalith::ops::testing

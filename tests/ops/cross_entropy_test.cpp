@@ -1,0 +1,136 @@
+#include "ops/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+#include "ops/op_test.h"
+
+namespace megalith::ops::testing {
+namespace {
+
+struct Case {
+  int64_t rows, vocabulary, padded;
+  int64_t gap = 0;
+};
+const std::vector<Case> kCases = {{1, 1, 1},     {1, 5, 5},           {3, 17, 24, 3},
+                                  {7, 100, 128}, {40, 5003, 5120, 1}, {2, 40000, 40001}};
+constexpr double kScale = 0.25;
+
+std::string describe(const Case& c) {
+  return fmt::format("({}, {} of {})", c.rows, c.vocabulary, c.padded);
+}
+
+Runner run_cross_entropy(const Case& c, bool with_gradient) {
+  return [c, with_gradient](Stream& stream, DType dtype, const Named& in) {
+    const Buffer logits(dtype, c.rows, c.padded, c.gap, in.at("logits"));
+    const Buffer targets = vector_of(DType::i32, in.at("targets"));
+    const Buffer weights = vector_of(main_dtype(dtype), in.at("weights"));
+    const Buffer losses(main_dtype(dtype), 1, c.rows);
+    cross_entropy(stream, {.logits = logits.tensor(),
+                           .targets = targets.vector(),
+                           .weights = weights.vector(),
+                           .losses = losses.vector(),
+                           .vocabulary = c.vocabulary,
+                           .with_gradient = with_gradient,
+                           .gradient_scale = kScale});
+    return Named{{"losses", losses.values()}, {"logits", logits.values()}};
+  };
+}
+
+Reference naive_cross_entropy(const Case& c, bool with_gradient) {
+  return [c, with_gradient](const Named& in) {
+    Named out{{"logits", in.at("logits")}};
+    for (int64_t r = 0; r < c.rows; ++r) {
+      double* logits = out["logits"].data() + r * c.padded;
+      const double weight = in.at("weights")[static_cast<size_t>(r)];
+      const auto target = static_cast<int64_t>(in.at("targets")[static_cast<size_t>(r)]);
+      const double maximum = *std::max_element(logits, logits + c.vocabulary);
+      double sum = 0.0;
+      for (int64_t i = 0; i < c.vocabulary; ++i) sum += std::exp(logits[i] - maximum);
+      out["losses"].push_back(weight == 0.0 ? 0.0 : weight * (maximum + std::log(sum) - logits[target]));
+      if (!with_gradient) continue;
+      for (int64_t i = 0; i < c.padded; ++i) {
+        const double probability = i < c.vocabulary ? std::exp(logits[i] - maximum) / sum : 0.0;
+        logits[i] = weight * kScale * (probability - (i == target ? 1.0 : 0.0));
+      }
+    }
+    return out;
+  };
+}
+
+Named inputs_of(const Case& c) {
+  Named in{{"logits", random_values(c.rows * c.padded, 1, 3.0)}};
+  for (int64_t r = 0; r < c.rows; ++r) {
+    const bool ignored = r % 3 == 1;
+    in["weights"].push_back(ignored ? 0.0 : 0.5 + static_cast<double>(r % 2));
+    in["targets"].push_back(ignored ? -1.0 : philox(5, {static_cast<uint32_t>(r), 0, 0, 0})[0] % c.vocabulary);
+  }
+  return in;
+}
+
+TEST(CrossEntropy, MatchesItsFormula) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    for (const bool with_gradient : {true, false}) {
+      expect_matches(run_cross_entropy(c, with_gradient), naive_cross_entropy(c, with_gradient), inputs_of(c));
+    }
+  }
+}
+
+TEST(CrossEntropy, GradientsMatchFiniteDifferences) {
+  for (const Case& c : {Case{1, 1, 1}, Case{4, 17, 24, 3}, Case{7, 100, 128}}) {
+    SCOPED_TRACE(describe(c));
+    // The row weights are the seed of the loss, so the seed goes there.
+    const Runner backward = [c](Stream& stream, DType dtype, const Named& in) {
+      Named seeded = in;
+      for (size_t r = 0; r < seeded["weights"].size(); ++r) seeded["weights"][r] *= in.at("dlosses")[r] / kScale;
+      return Named{{"dlogits", run_cross_entropy(c, true)(stream, dtype, seeded).at("logits")}};
+    };
+    expect_gradients(run_cross_entropy(c, false), backward, inputs_of(c), "losses");
+  }
+}
+
+TEST(CrossEntropy, IgnoredRowsAndPaddingAreExactlyZero) {
+  const Case c{3, 10, 16};
+  Named in = inputs_of(c);
+  in["logits"][static_cast<size_t>(c.padded)] = NAN;      // in the ignored row
+  in["logits"][static_cast<size_t>(c.padded - 1)] = NAN;  // in the padding of the first
+  const Named out = run_on(1, run_cross_entropy(c, true), DType::f32, in);
+  EXPECT_EQ(out.at("losses")[1], 0.0);
+  for (int64_t i = 0; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(c.padded + i)], 0.0);
+  for (int64_t i = c.vocabulary; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(i)], 0.0);
+  EXPECT_TRUE(std::isfinite(out.at("losses")[0]));
+}
+
+TEST(CrossEntropy, NonFiniteLogitsAreSeen) {
+  for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    const Case c{1, 40, 40};
+    Named in = inputs_of(c);
+    in["logits"][17] = bad;
+    in["targets"][0] = 3;
+    const Named out = run_on(1, run_cross_entropy(c, true), DType::f32, in);
+    EXPECT_FALSE(std::isfinite(out.at("losses")[0]));
+    EXPECT_FALSE(std::isfinite(out.at("logits")[17]));
+  }
+}
+
+TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
+  const Case c{1, 3, 3};
+  const Named in{{"logits", {1000.0, 999.0, -1000.0}}, {"targets", {1}}, {"weights", {1.0}}};
+  const Named exact = naive_cross_entropy(c, true)(in);
+  EXPECT_LT(relative_error(run_on(1, run_cross_entropy(c, true), DType::f32, in).at("losses"), exact.at("losses")),
+            1e-4);
+}
+
+TEST(CrossEntropy, RefusesWhatBreaksTheContract) {
+  const Case c{2, 10, 16};
+  Named in = inputs_of(c);
+  in["targets"] = {10, 0};
+  expect_refused([&] { run_on(1, run_cross_entropy(c, true), DType::f32, in); });
+  const Case wide{2, 17, 16};
+  expect_refused([&] { run_on(1, run_cross_entropy(wide, true), DType::f32, inputs_of(c)); });
+}
+
+}  // namespace
+}  // namespace megalith::ops::testing

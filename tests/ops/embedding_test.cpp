@@ -1,0 +1,137 @@
+#include "ops/embedding.h"
+
+#include "core/rng.h"
+#include "ops/op_test.h"
+
+namespace megalith::ops::testing {
+namespace {
+
+struct Case {
+  int64_t batch, length, vocabulary, cols, offset;
+  bool positions;
+  int64_t gap = 0;
+};
+const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},
+                                  {2, 3, 5, 7, 0, true, 2},
+                                  {1, 1, 9, 16, 4, true},
+                                  {3, 50, 11, 133, 0, true},
+                                  {2, 70, 300, 257, 0, false, 1}};
+
+std::string describe(const Case& c) {
+  return fmt::format("batch {} length {} vocabulary {} cols {}", c.batch, c.length, c.vocabulary, c.cols);
+}
+
+int64_t positions_of(const Case& c) {
+  return c.offset + c.length + 1;
+}
+
+Runner run_forward(const Case& c) {
+  return [c](Stream& stream, DType dtype, const Named& in) {
+    const Buffer ids = vector_of(DType::i32, in.at("ids"));
+    const Buffer tokens(dtype, c.vocabulary, c.cols, c.gap, in.at("tokens"));
+    const Buffer positions(dtype, positions_of(c), c.cols, c.gap, in.at("positions"));
+    const Buffer out(dtype, c.batch * c.length, c.cols, c.gap);
+    embedding_forward(stream, {.ids = ids.vector(),
+                               .tokens_table = tokens.tensor(),
+                               .positions_table = c.positions ? positions.tensor() : Tensor(),
+                               .out = out.tensor(),
+                               .length = c.length,
+                               .position_offset = c.offset});
+    return Named{{"out", out.values()}};
+  };
+}
+
+Reference naive_forward(const Case& c) {
+  return [c](const Named& in) {
+    Values out;
+    for (int64_t row = 0; row < c.batch * c.length; ++row) {
+      const auto id = static_cast<int64_t>(in.at("ids")[static_cast<size_t>(row)]);
+      for (int64_t i = 0; i < c.cols; ++i) {
+        double value = in.at("tokens")[static_cast<size_t>(id * c.cols + i)];
+        if (c.positions) value += in.at("positions")[static_cast<size_t>((c.offset + row % c.length) * c.cols + i)];
+        out.push_back(value);
+      }
+    }
+    return Named{{"out", out}};
+  };
+}
+
+Runner run_backward(const Case& c) {
+  return [c](Stream& stream, DType dtype, const Named& in) {
+    const DType main = main_dtype(dtype);
+    const Buffer ids = vector_of(DType::i32, in.at("ids"));
+    const Buffer dout(dtype, c.batch * c.length, c.cols, c.gap, in.at("dout"));
+    const Buffer tokens(main, c.vocabulary, c.cols, c.gap, Values(static_cast<size_t>(c.vocabulary * c.cols)));
+    const Buffer positions(main, positions_of(c), c.cols, c.gap, Values(static_cast<size_t>(positions_of(c) * c.cols)));
+    embedding_backward(stream, {.dout = dout.tensor(),
+                                .ids = ids.vector(),
+                                .tokens_gradient = tokens.tensor(),
+                                .positions_gradient = c.positions ? positions.tensor() : Tensor(),
+                                .length = c.length});
+    Named out{{"dtokens", tokens.values()}};
+    if (c.positions) out["dpositions"] = positions.values();
+    return out;
+  };
+}
+
+Named inputs_of(const Case& c) {
+  Values ids;
+  for (int64_t i = 0; i < c.batch * c.length; ++i) {
+    ids.push_back(static_cast<double>(philox(5, {static_cast<uint32_t>(i), 0, 0, 0})[0] % c.vocabulary));
+  }
+  return {{"ids", ids},
+          {"tokens", random_values(c.vocabulary * c.cols, 1)},
+          {"positions", random_values(positions_of(c) * c.cols, 2)}};
+}
+
+TEST(Embedding, ForwardLooksUp) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    expect_matches(run_forward(c), naive_forward(c), inputs_of(c));
+  }
+}
+
+TEST(Embedding, GradientsMatchFiniteDifferences) {
+  for (const Case& c : kCases) {
+    if (c.offset > 0) continue;  // a generation's, which has no backward pass
+    SCOPED_TRACE(describe(c));
+    expect_gradients(run_forward(c), run_backward(c), inputs_of(c), "out");
+  }
+}
+
+TEST(Embedding, BackwardAddsInEveryDtypeAndOnAnyThreads) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    Named in = inputs_of(c);
+    in["dout"] = random_values(c.batch * c.length * c.cols, 3);
+    const Runner backward = run_backward(c);
+    expect_matches(
+        backward, [&](const Named& inputs) { return run_on(1, backward, DType::f64, inputs); }, in);
+  }
+}
+
+TEST(Embedding, RefusesWhatBreaksTheContract) {
+  ThreadPool pool(1);
+  Stream stream(pool);
+  const Buffer table(DType::f32, 5, 8), out(DType::f32, 3, 8), good = vector_of(DType::i32, {0, 4, 1});
+  const Buffer beyond = vector_of(DType::i32, {0, 5, 1}), negative = vector_of(DType::i32, {0, -1, 1});
+  for (const Buffer* ids : {&beyond, &negative}) {
+    expect_refused([&] {
+      embedding_forward(stream, {.ids = ids->vector(), .tokens_table = table.tensor(), .out = out.tensor()});
+    });
+    expect_refused([&] {
+      embedding_backward(stream, {.dout = out.tensor(), .ids = ids->vector(), .tokens_gradient = table.tensor()});
+    });
+  }
+  expect_refused([&] {  // more positions than the table has
+    embedding_forward(stream, {.ids = good.vector(),
+                               .tokens_table = table.tensor(),
+                               .positions_table = table.tensor(),
+                               .out = out.tensor(),
+                               .length = 3,
+                               .position_offset = 3});
+  });
+}
+
+}  // namespace
+}  // namespace megalith::ops::testing

@@ -1,0 +1,85 @@
+#include "optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace megalith::optim {
+namespace {
+
+class OptimizerTest : public ::testing::Test {
+ protected:
+  OptimizerTest() : pool_(1), stream_(pool_) {}
+
+  void make(DType compute, double clip) {
+    parallel::ParameterTable table;
+    table.add({.name = "matrix", .shape = {2, 2}, .initial = parallel::Initial::ones, .weight_decay = true});
+    table.add({.name = "bias", .shape = {2}, .initial = parallel::Initial::ones});
+    store_ = std::make_unique<parallel::ParameterStore>(table, compute, weights_, &gradients_);
+    store_->initialise(stream_, 1);
+    optimizer_ = std::make_unique<Optimizer>(config::Optim{.lr = 0.1, .weight_decay = 0.5}, clip, *store_, masters_, moments_);
+    optimizer_->initialise(stream_);
+  }
+
+  void set_gradient(const char* name, float value) {
+    const Tensor gradient = (*store_)[name].gradient;
+    std::fill_n(gradient.as<float>(), gradient.elements(), value);
+  }
+
+  ThreadPool pool_;
+  Stream stream_;
+  Arena weights_{"weights", Device::cpu, 4096}, gradients_{"gradients", Device::cpu, 4096},
+      masters_{"masters", Device::cpu, 4096}, moments_{"moments", Device::cpu, 4096};
+  std::unique_ptr<parallel::ParameterStore> store_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+// The first Adam step has the size of the learning rate; decay applies to the matrix alone.
+TEST_F(OptimizerTest, FirstStepMovesByTheLearningRate) {
+  make(DType::f32, 0.0);
+  set_gradient("matrix", 0.3F);
+  set_gradient("bias", -2.0F);
+  const UpdateResult result = optimizer_->update(stream_, 0.1, 1);
+  EXPECT_NEAR(result.gradient_norm, std::sqrt(4 * 0.09 + 2 * 4.0), 1e-6);
+  EXPECT_NEAR((*store_)["matrix"].weight.as<float>()[0], 1.0 - 0.1 - 0.1 * 0.5, 1e-6);
+  EXPECT_NEAR((*store_)["bias"].weight.as<float>()[1], 1.0 + 0.1, 1e-6);
+}
+
+TEST_F(OptimizerTest, ClippingScalesTheMoments) {
+  make(DType::f32, 1.0);
+  set_gradient("matrix", 3.0F);
+  set_gradient("bias", 0.0F);
+  const UpdateResult result = optimizer_->update(stream_, 0.1, 1);
+  EXPECT_NEAR(result.gradient_norm, 6.0, 1e-6);
+  EXPECT_NEAR(optimizer_->states()[0].exp_avg.as<float>()[0], 0.1 * 0.5, 1e-6);
+}
+
+TEST_F(OptimizerTest, ANonFiniteGradientChangesNothingAndIsNamed) {
+  for (const float bad : {NAN, INFINITY}) {
+    weights_.release_to(0);
+    gradients_.release_to(0);
+    moments_.release_to(0);
+    make(DType::f32, 1.0);
+    set_gradient("matrix", 0.1F);
+    set_gradient("bias", bad);
+    const UpdateResult result = optimizer_->update(stream_, 0.1, 1);
+    EXPECT_TRUE(result.skipped);
+    EXPECT_EQ(result.first_non_finite, "bias");
+    EXPECT_EQ((*store_)["matrix"].weight.as<float>()[0], 1.0F);
+    EXPECT_EQ(optimizer_->states()[0].exp_avg.as<float>()[0], 0.0F);
+  }
+}
+
+// Updates too small for bf16 are not lost: they add up in the master weight.
+TEST_F(OptimizerTest, Bf16WeightsFollowTheirMasters) {
+  make(DType::bf16, 0.0);
+  set_gradient("matrix", 0.0F);
+  set_gradient("bias", 1.0F);
+  for (int64_t update = 1; update <= 8; ++update) optimizer_->update(stream_, 1e-3, update);
+  EXPECT_NEAR(optimizer_->states()[1].master.as<float>()[0], 1.0 - 8e-3, 1e-5);
+  EXPECT_EQ((*store_)["bias"].weight.as<bfloat16>()[0].bits, bfloat16(optimizer_->states()[1].master.as<float>()[0]).bits);
+  EXPECT_NE(static_cast<float>((*store_)["bias"].weight.as<bfloat16>()[0]), 1.0F);
+}
+
+}  // namespace
+}  // namespace megalith::optim
