@@ -62,6 +62,12 @@ bool is_missing(const Value& value) {
   return value.kind == Value::Kind::null || (value.kind == Value::Kind::scalar && value.text == "???");
 }
 
+// Such a value could not be printed and read back.
+bool holds_interpolation(const Value& value) {
+  return value.text.find("${") != std::string::npos ||
+         std::any_of(value.items.begin(), value.items.end(), holds_interpolation);
+}
+
 bool same_value(const Value& value, std::string_view wanted) {
   if (value.kind != Value::Kind::scalar) return false;
   if (lower_case(value.text) == lower_case(wanted)) return true;
@@ -97,6 +103,7 @@ class Loader {
  private:
   void implemented(const std::string& path, const Value& written, const Field& field) {
     const Value value = resolver_.resolve(path, written);
+    if (holds_interpolation(value)) user_error("{}: `{}` still holds `${{` when resolved", written.origin, path);
     if (is_missing(value) || std::visit(Assign{value}, field)) return;
     user_error("{}: `{}` is '{}', which is not {}", written.origin, path, display(value), type_name(field));
   }

@@ -20,8 +20,9 @@ bool is_letter(char c) {
 
 // Drops a leading plus and underscores between digits, which std::from_chars does not know.
 std::optional<std::string> number_text(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  if (text.empty() || text[0] == '+') return std::nullopt;
+  const bool signed_plus = text.starts_with('+');
+  if (signed_plus) text.remove_prefix(1);
+  if (text.empty() || text[0] == '+' || (signed_plus && text[0] == '-')) return std::nullopt;
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {

@@ -35,19 +35,20 @@ void walk(std::span<const int32_t> tokens, Visit&& visit) {
 
 void ByteNgram::fit(std::span<const int32_t> tokens) {
   if (tokens.size() < 100) data_error("{} tokens are too few for a trigram model", tokens.size());
-  const size_t held_out = tokens.size() / 10;
-  count(tokens.first(tokens.size() - held_out));
-  fit_mixes(tokens.last(held_out));
-  // The mixes hold for contexts seen so and so often, so the counts may take in the held-out tokens now.
-  count(tokens);
-}
-
-void ByteNgram::count(std::span<const int32_t> tokens) {
   trigrams_.assign(static_cast<size_t>(kVocab * kVocab * kVocab), 0);
   pairs_.assign(static_cast<size_t>(kVocab * kVocab), 0);
   bigrams_.assign(static_cast<size_t>(kVocab * kVocab), 0);
   singles_.assign(static_cast<size_t>(kVocab), 0);
   unigrams_.assign(static_cast<size_t>(kVocab), 0);
+  tokens_ = 0;
+  const auto held_out = tokens.last(tokens.size() / 10);
+  add_counts(tokens.first(tokens.size() - held_out.size()));
+  fit_mixes(held_out);
+  // The mixes hold for contexts seen so and so often, so the counts may take in the held-out tokens now.
+  add_counts(held_out);
+}
+
+void ByteNgram::add_counts(std::span<const int32_t> tokens) {
   walk(tokens, [this](int32_t before_last, int32_t last, int32_t token) {
     ++trigrams_[at(before_last, last, token)];
     ++pairs_[at(before_last, last)];
@@ -55,7 +56,7 @@ void ByteNgram::count(std::span<const int32_t> tokens) {
     ++singles_[static_cast<size_t>(last)];
     ++unigrams_[static_cast<size_t>(token)];
   });
-  tokens_ = tokens.size();
+  tokens_ += tokens.size();
 }
 
 ByteNgram::Mix ByteNgram::estimates(int32_t before_last, int32_t last, int32_t token) const {

@@ -29,7 +29,7 @@ class ByteNgram {
   static constexpr size_t kBuckets = 32;  // by the bits of a context's count
   using Mix = std::array<double, kOrders>;
 
-  void count(std::span<const int32_t> tokens);
+  void add_counts(std::span<const int32_t> tokens);
   void fit_mixes(std::span<const int32_t> held_out);
   Mix estimates(int32_t before_last, int32_t last, int32_t token) const;
   size_t bucket(int32_t before_last, int32_t last) const;

@@ -64,7 +64,6 @@ ConsoleSink::ConsoleSink(ConsoleOptions options) : options_(std::move(options)),
   if (!options_.clock) options_.clock = monotonic_seconds;
   if (!options_.width) options_.width = [] { return 80; };
   begin_ = options_.clock();
-  last_drawn_ = begin_ - kRedrawSeconds;
 }
 
 ConsoleSink::~ConsoleSink() {

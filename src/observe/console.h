@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,7 +53,7 @@ class ConsoleSink : public Sink {
   int64_t done_;
   int64_t epoch_ = 0;
   std::vector<std::pair<std::string, double>> shown_;  // the latest of each number
-  double last_drawn_;
+  double last_drawn_ = -std::numeric_limits<double>::infinity();
   bool live_ = false;  // the cursor stands behind a line without an end
 };
 

@@ -50,12 +50,15 @@ std::string fact(const std::string& name, const std::string& value) {
   return fmt::format("<div class=\"fact\"><dt>{}</dt><dd>{}</dd></div>\n", escape_html(name), escape_html(value));
 }
 
+// Of a number that is not negative.
 std::string with_thousands(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (digits.front() == '-' ? 1 : 0); at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
+  const std::string digits = fmt::format("{:.0f}", number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 std::string facts(const RunHistory& history) {

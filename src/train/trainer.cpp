@@ -4,7 +4,7 @@
 
 #include "config/layout.h"
 #include "core/clock.h"
-#include "observe/log.h"
+#include "observe/log_files.h"
 #include "optim/lr_schedule.h"
 
 namespace megalith::train {

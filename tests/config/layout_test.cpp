@@ -15,7 +15,7 @@ TEST(Layout, PaddedVocabulary) {
 }
 
 TEST(Layout, Gpt3On256Gpus) {
-  Run run;
+  config::Run run;
   run.trainer.devices = 8;
   run.trainer.num_nodes = 32;
   run.model.tensor_model_parallel_size = 4;
@@ -47,8 +47,8 @@ TEST(Layout, MaxTime) {
   EXPECT_EQ(parse_max_time("00:00:00:01"), 1);
   EXPECT_EQ(parse_max_time("25:23:00:00"), (25 * 24 + 23) * 3600);
   EXPECT_EQ(parse_max_time("1:2:3:4"), 93784);
-  for (const char* text : {"", "10", "01:00:00", "a:b:c:d", "00:24:00:00", "00:00:60:00", "00:00:00:60", "-1:00:00:00",
-                           "1:2:3:4:5", "::::", "1.5:00:00:00", "99999999:00:00:00"}) {
+  for (const std::string text : {"", "10", "01:00:00", "a:b:c:d", "00:24:00:00", "00:00:60:00", "00:00:00:60",
+                                 "-1:00:00:00", "1:2:3:4:5", "::::", "1.5:00:00:00", "99999999:00:00:00"}) {
     expect_parts(user_error_of([&] { parse_max_time(text); }), {"trainer.max_time", text, "DD:HH:MM:SS"});
   }
 }
@@ -60,26 +60,26 @@ TEST(Layout, Splits) {
   EXPECT_DOUBLE_EQ(shares[2], 0.001);
   EXPECT_EQ(parse_splits("90,10"), (std::array<double, 3>{0.9, 0.1, 0.0}));
   EXPECT_EQ(parse_splits("1"), (std::array<double, 3>{1, 0, 0}));
-  for (const char* text : {"", "a,b,c", "1,2,3,4", "-1,2,3", "0,0,0", "1,,2", "nan,1,1"}) {
+  for (const std::string text : {"", "a,b,c", "1,2,3,4", "-1,2,3", "0,0,0", "1,,2", "nan,1,1"}) {
     expect_parts(user_error_of([&] { parse_splits(text); }), {"model.data.splits_string"});
   }
 }
 
 TEST(Layout, Precision) {
   Trainer trainer;
-  for (const char* name : {"32", "32-true"}) {
+  for (const std::string name : {"32", "32-true"}) {
     trainer.precision = name;
     EXPECT_EQ(compute_dtype(trainer), DType::f32);
   }
-  for (const char* name : {"bf16", "bf16-mixed", "bf16-true", "BF16"}) {
+  for (const std::string name : {"bf16", "bf16-mixed", "bf16-true", "BF16"}) {
     trainer.precision = name;
     EXPECT_EQ(compute_dtype(trainer), DType::bf16);
   }
-  for (const char* name : {"16", "16-mixed", "fp16"}) {
+  for (const std::string name : {"16", "16-mixed", "fp16"}) {
     trainer.precision = name;
     expect_parts(user_error_of([&] { compute_dtype(trainer); }), {"trainer.precision", name, "use bf16"});
   }
-  trainer.precision = "8";
+  trainer.precision = "fp8-hybrid";
   expect_parts(user_error_of([&] { compute_dtype(trainer); }), {"trainer.precision", "expected 32 or bf16"});
 }
 

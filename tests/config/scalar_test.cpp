@@ -21,8 +21,8 @@ TEST(Scalar, WholeNumbers) {
   EXPECT_EQ(read_int("1e5"), 100000);
   EXPECT_EQ(read_int("0.0"), 0);
   EXPECT_EQ(read_int("9223372036854775807"), std::numeric_limits<int64_t>::max());
-  for (const char* text : {"", "12.5", "1e-3", "0123", "9223372036854775808", "99999999999999999999", "1e19", "12a", " 1", "_1",
-                           "1_", "--1", "+-1", "++1", "0x10", "nan", "inf", "1 2"}) {
+  for (const char* text : {"", "12.5", "1e-3", "0123", "9223372036854775808", "99999999999999999999", "1e19", "12a",
+                           " 1", "_1", "1_", "--1", "+-1", "++1", "0x10", "nan", "inf", "1 2"}) {
     EXPECT_FALSE(read_int(text)) << text;
   }
 }
@@ -37,7 +37,8 @@ TEST(Scalar, FiniteNumbers) {
 }
 
 TEST(Scalar, NumbersReadBackTheSame) {
-  for (const double value : {0.0, 1.0, -1.0, 0.1, 1e-5, 6e-4, 1e20, 500000.0, 0.008944, 5e-324, 1.7976931348623157e308}) {
+  for (const double value :
+       {0.0, 1.0, -1.0, 0.1, 1e-5, 6e-4, 1e20, 500000.0, 0.008944, 5e-324, 1.7976931348623157e308}) {
     const std::string text = write_double(value);
     EXPECT_EQ(read_double(text), value) << text;
     EXPECT_NE(text.find('.'), std::string::npos) << text;  // without a point, YAML 1.1 readers see a word or an integer

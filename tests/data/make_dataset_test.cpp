@@ -30,9 +30,10 @@ TEST(SamplesWanted, CountsAsMegatron) {
 TEST(MakeDataset, MakesMockData) {
   config::Run run = small_run();
   run.model.data.data_impl = "mock";
+  run.model.encoder_seq_length = 512;
   const auto dataset = make_dataset(run, Split::valid, {257, 256}, 100);
-  EXPECT_EQ(dataset->sequence_length(), 16);
-  EXPECT_GT(dataset->size(), 4000000);
+  EXPECT_EQ(dataset->sequence_length(), 512);
+  EXPECT_GT(dataset->size(), 130000);
   const auto& gpt = dynamic_cast<const GptDataset&>(*dataset);
   for (const int32_t sequence : gpt.index().document_index()) ASSERT_TRUE(sequence >= 33333 && sequence < 66667);
 }

@@ -85,7 +85,8 @@ Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap)
 
 Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values& values)
     : Buffer(dtype, rows, cols, gap) {
-  ASSERT_EQ(static_cast<int64_t>(values.size()), rows * cols);
+  MEGALITH_CHECK(static_cast<int64_t>(values.size()) == rows * cols, "{} values for ({}, {})", values.size(), rows,
+                 cols);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       write_element(memory_.data() + (r * tensor_.row_stride + c) * size_of(dtype), dtype,

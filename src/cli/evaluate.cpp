@@ -1,0 +1,79 @@
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <numbers>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "data/byte_ngram.h"
+#include "data/dataset.h"
+#include "data/indexed_dataset.h"
+#include "data/make_dataset.h"
+#include "data/tokenizer.h"
+#include "train/inference.h"
+
+namespace megalith::cli {
+
+namespace {
+
+struct Options {
+  std::string checkpoint;
+  std::vector<std::string> overrides;
+  train::EvaluateOptions evaluate;
+  bool trigram = false;
+};
+
+// Bits per byte of a trigram model fitted to the training split: what counting alone achieves on the same text.
+double trigram_bits_per_byte(const config::Run& run, data::Split split) {
+  const data::IndexedDataset dataset(data::single_prefix(run.model.data));
+  const data::Splits splits(run.model.data.splits_string);
+  data::ByteNgram trigram;
+  trigram.fit(data::read_tokens(dataset, splits.range(data::Split::train, dataset.sequences())));
+  return trigram.bits_per_byte(data::read_tokens(dataset, splits.range(split, dataset.sequences())));
+}
+
+int run_evaluate(const Options& options) {
+  checkpoint::Loaded checkpoint = train::open_checkpoint(options.checkpoint);
+  const config::Run run = train::config_of(checkpoint, options.overrides);
+  const bool bytes = run.model.tokenizer.type == "ByteTokenizer";
+  if (options.trigram && !bytes) user_error("--trigram compares models of bytes; this one uses {}", run.model.tokenizer.type);
+  const train::Evaluation result = train::evaluate(checkpoint, run, options.evaluate);
+  std::cout << fmt::format("checkpoint       step {} of {}\n", result.step, checkpoint.path().string())
+            << fmt::format("split            {}, {} tokens in {:.1f} s\n", data::name_of(options.evaluate.split), result.tokens,
+                           result.seconds)
+            << fmt::format("loss             {:.4f}\n", result.loss)
+            << fmt::format("perplexity       {:.4f}\n", std::exp(result.loss));
+  if (bytes) std::cout << fmt::format("bits per byte    {:.4f}\n", result.loss / std::numbers::ln2);
+  if (options.trigram) {
+    const double trigram = trigram_bits_per_byte(run, options.evaluate.split);
+    std::cout << fmt::format("trigram          {:.4f} bits per byte; the model is {:.4f} {}\n", trigram,
+                             std::abs(trigram - result.loss / std::numbers::ln2),
+                             trigram > result.loss / std::numbers::ln2 ? "better" : "worse");
+  }
+  return kExitComplete;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& program, Action& run) {
+  CLI::App* verb = program.add_subcommand(
+      "evaluate",
+      "Loss and perplexity of a checkpoint on a dataset.\n\n"
+      "  megalith evaluate --checkpoint runs/demo\n"
+      "  megalith evaluate --checkpoint runs/mine --split test model.data.data_prefix=[data/other_text_document]");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("--checkpoint", options->checkpoint, "a run, its checkpoints directory, or one step in it")->required();
+  const std::map<std::string, data::Split> splits{
+      {"train", data::Split::train}, {"valid", data::Split::valid}, {"test", data::Split::test}};
+  verb->add_option("--split", options->evaluate.split, "train, valid or test")->transform(CLI::CheckedTransformer(splits));
+  verb->add_option("--batches", options->evaluate.batches, "micro batches to read; 0: the whole split once")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_flag("--trigram", options->trigram, "compare with a trigram model of bytes fitted to the training split");
+  verb->add_option("overrides", options->overrides, "key=value, changes to the config the model was trained with");
+  verb->callback([options, &run] { run = [options] { return run_evaluate(*options); }; });
+}
+
+}  // namespace megalith::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace megalith::cli {
+
+// Each verb adds itself to the program and leaves in `run` what to do when it was chosen; `run` returns the exit code.
+using Action = std::function<int()>;
+
+void add_train(CLI::App& program, Action& run);
+void add_generate(CLI::App& program, Action& run);
+void add_evaluate(CLI::App& program, Action& run);
+void add_data(CLI::App& program, Action& run);
+void add_checkpoint(CLI::App& program, Action& run);
+void add_bench(CLI::App& program, Action& run);
+
+// Complete; stopped early, saved, run again (DESIGN.md 7). Errors have theirs in core/error.h.
+constexpr int kExitComplete = 0;
+constexpr int kExitRunAgain = 75;
+
+}  // namespace megalith::cli

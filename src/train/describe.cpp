@@ -1,0 +1,56 @@
+#include "train/describe.h"
+
+#include "config/layout.h"
+#include "core/thread_pool.h"
+#include "cost/flops.h"
+#include "model/parameters.h"
+
+namespace megalith::train {
+
+namespace {
+
+// "125,226,240"
+std::string with_commas(int64_t number) {
+  if (number < 1000) return std::to_string(number);
+  return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
+}
+
+bool on_cpu(const config::Trainer& trainer) { return trainer.accelerator != "gpu"; }
+
+}  // namespace
+
+model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) {
+  const config::Model& m = run.model;
+  const int threads = static_cast<int>(run.trainer.cpu_threads > 0 ? run.trainer.cpu_threads : available_cores());
+  return {.config = model::make_model_config(run, vocabulary),
+          .layout = {.tensor = m.tensor_model_parallel_size,
+                     .pipeline = m.pipeline_model_parallel_size,
+                     .chunks = m.virtual_pipeline_model_parallel_size,
+                     .context = m.context_parallel_size,
+                     .data = config::data_parallel_size(run),
+                     .sequence_parallel = m.sequence_parallel,
+                     .shards_optimizer = m.wrap_with_zero || m.optim.name == "distributed_fused_adam"},
+          .batch = m.micro_batch_size,
+          .length = m.encoder_seq_length,
+          .micro_batches = config::micro_batches_per_step(run),
+          .cpu_threads = on_cpu(run.trainer) ? threads : 0};
+}
+
+std::string describe_model(const config::Run& run, int64_t vocabulary) {
+  const model::MemoryRequest request = memory_request(run, vocabulary);
+  const int64_t padded = request.config.padded_vocabulary;
+  const parallel::Layout& layout = request.layout;
+  std::string text = fmt::format("parameters       {} ({} with the vocabulary padded from {} to {})\n",
+                                 with_commas(cost::parameter_count(run.model, vocabulary)),
+                                 with_commas(model::logical_parameters(request.config).elements()), vocabulary, padded);
+  text += fmt::format("FLOPs per sample {:.10e} (causal {:.10e})\n", cost::model_flops_per_sample(run.model, padded),
+                      cost::causal_flops_per_sample(run.model, padded));
+  const model::WorstRank worst = model::memory_of_worst_rank(request);
+  if (layout.world() > 1) {
+    text += fmt::format("layout           {} ranks: tensor {}, pipeline {} x {} chunks, context {}, data {}; the largest rank is in stage {}\n",
+                        layout.world(), layout.tensor, layout.pipeline, layout.chunks, layout.context, layout.data, worst.stage);
+  }
+  return text + worst.table.to_text();
+}
+
+}  // namespace megalith::train

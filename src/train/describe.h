@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "config/run_config.h"
+#include "model/memory_plan.h"
+
+namespace megalith::train {
+
+// What a run is asked to hold: from the effective config, for the layout it names.
+model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary);
+
+// Parameter count, FLOPs per sample and the memory table of the worst rank, for people.
+std::string describe_model(const config::Run& run, int64_t vocabulary);
+
+}  // namespace megalith::train

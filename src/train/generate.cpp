@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "data/tokenizer.h"
+#include "data/utf8_stream.h"
+#include "model/generator.h"
+#include "model/parameters.h"
+#include "ops/elementwise.h"
+#include "train/describe.h"
+#include "train/inference.h"
+
+namespace megalith::train {
+
+int32_t sample_token(std::vector<float> logits, const GenerateOptions& options, double draw) {
+  if (options.temperature <= 0.0) {
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
+  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(options.top_k));
+
+  const double highest = logits[static_cast<size_t>(order.front())];
+  std::vector<double> weights;
+  for (const int32_t id : order) weights.push_back(std::exp((logits[static_cast<size_t>(id)] - highest) / options.temperature));
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+
+  // The smallest set of likeliest tokens whose probability reaches top_p.
+  double kept = 0.0;
+  size_t count = 0;
+  while (count < weights.size() && (count == 0 || kept < options.top_p * total)) kept += weights[count++];
+
+  double remaining = draw * kept;
+  for (size_t i = 0; i < count; ++i) {
+    remaining -= weights[i];
+    if (remaining < 0.0) return order[i];
+  }
+  return order[count - 1];
+}
+
+namespace {
+
+// Feeds tokens to the model, and starts over from the second half of the text when the context is full.
+class Reader {
+ public:
+  Reader(checkpoint::Loaded& checkpoint, const config::Run& run, int64_t vocabulary)
+      : request_(memory_request(run, vocabulary)),
+        config_(request_.config),
+        context_length_(request_.length),
+        pool_(request_.cpu_threads),
+        stream_(pool_),
+        weights_("weights", Device::cpu, model::memory_of_stage(request_, 0).bytes_of("weights")),
+        cache_("cache", Device::cpu, cache_bytes()),
+        scratch_("scratch", Device::cpu, scratch_bytes()),
+        store_(model::logical_parameters(config_), config_.compute, weights_, nullptr),
+        generator_(config_, store_, cache_, context_length_) {
+    for (const parallel::Parameter& parameter : store_.all()) {
+      checkpoint.load_tensor(checkpoint::TensorKind::weights, parameter.spec->name, parameter.weight);
+    }
+    logits_ = scratch_.allocate("logits", config_.compute, {1, config_.padded_vocabulary});
+    logits32_ = scratch_.allocate("logits32", DType::f32, {1, config_.padded_vocabulary});
+  }
+
+  // Logits after the tokens so far and these.
+  std::vector<float> read(const std::vector<int32_t>& tokens) {
+    text_.insert(text_.end(), tokens.begin(), tokens.end());
+    if (static_cast<int64_t>(text_.size()) > context_length_) {
+      text_.erase(text_.begin(), text_.end() - std::max<int64_t>(1, context_length_ / 2));
+      position_ = 0;
+    }
+    std::vector<int32_t> unread(text_.begin() + position_, text_.end());
+    const auto count = static_cast<int64_t>(unread.size());
+    generator_.feed({.stream = stream_, .scratch = scratch_, .batch = 1, .length = count, .position_offset = position_},
+                    Tensor(unread.data(), DType::i32, {count}), logits_);
+    position_ += count;
+    ops::cast(stream_, {.x = logits_, .y = logits32_});
+    return {logits32_.as<float>(), logits32_.as<float>() + config_.vocabulary};
+  }
+
+ private:
+  // One layer's activations at a time, of one sequence as long as the context, and the logits of one token.
+  int64_t scratch_bytes() const {
+    model::MemoryRequest request = request_;
+    request.batch = 1;
+    request.training = false;
+    request.config.layers = 1;
+    request.config.recompute = model::Recompute::none;
+    const cost::MemoryTable table = model::memory_of_stage(request, 0);
+    return table.bytes_of("activations") + table.bytes_of("scratch") +
+           2 * Arena::footprint(DType::f64, config_.padded_vocabulary);
+  }
+
+  int64_t cache_bytes() const {
+    const int64_t rope = config_.learned_positions ? 0 : config_.max_positions * (config_.head_dim / 2);
+    return 2 * config_.layers * Arena::footprint(config_.compute, context_length_ * config_.kv_width()) +
+           2 * Arena::footprint(DType::f32, rope);
+  }
+
+  model::MemoryRequest request_;
+  model::ModelConfig config_;
+  int64_t context_length_;
+  ThreadPool pool_;
+  Stream stream_;
+  Arena weights_, cache_, scratch_;
+  parallel::ParameterStore store_;
+  model::Generator generator_;
+  Tensor logits_, logits32_;
+  std::vector<int32_t> text_;
+  int64_t position_ = 0;
+};
+
+}  // namespace
+
+Generation generate(checkpoint::Loaded& checkpoint, const config::Run& run, const GenerateOptions& options,
+                    const std::function<void(std::string_view)>& emit) {
+  const std::unique_ptr<data::Tokenizer> tokenizer = data::make_tokenizer(run.model.tokenizer);
+  std::vector<int32_t> tokens = tokenizer->encode(options.prompt);
+  // An empty prompt starts a document, as the training text does after an end.
+  if (tokens.empty()) tokens.push_back(tokenizer->eod());
+
+  Reader reader(checkpoint, run, tokenizer->vocab_size());
+  Generation result{.prompt_tokens = static_cast<int64_t>(tokens.size())};
+  const double begin = monotonic_seconds();
+  const uint64_t key = named_key(options.seed, "generate");
+  data::Utf8Stream text;
+  while (result.tokens < options.max_tokens) {
+    const std::array<uint32_t, 4> words = philox(key, {static_cast<uint32_t>(result.tokens), 0, 0, 0});
+    const int32_t next = sample_token(reader.read(tokens), options, uniform_from_bits(words[0]));
+    ++result.tokens;
+    if (next == tokenizer->eod()) {
+      result.ended = true;
+      break;
+    }
+    tokens = {next};
+    emit(text.add(tokenizer->decode(tokens)));
+  }
+  emit(text.finish());
+  result.seconds = monotonic_seconds() - begin;
+  return result;
+}
+
+}  // namespace megalith::train

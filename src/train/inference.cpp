@@ -1,0 +1,64 @@
+#include "train/inference.h"
+
+#include "checkpoint/store.h"
+#include "config/layout.h"
+#include "config/load.h"
+#include "config/validate.h"
+#include "core/clock.h"
+#include "data/make_dataset.h"
+#include "data/tokenizer.h"
+#include "observe/log_files.h"
+#include "train/describe.h"
+#include "train/step.h"
+
+namespace megalith::train {
+
+checkpoint::Loaded open_checkpoint(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) user_error("{} is not a directory; name a run or a checkpoint", path.string());
+  if (std::filesystem::exists(path / "manifest.json")) return checkpoint::Loaded::open(path);
+  const std::filesystem::path steps = std::filesystem::is_directory(path / "checkpoints") ? path / "checkpoints" : path;
+  checkpoint::Store store(steps);
+  const checkpoint::Latest latest = store.latest_verified();
+  for (const checkpoint::PassedOver& bad : latest.passed_over) {
+    observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.name, bad.reason));
+  }
+  if (!latest.step) user_error("{} holds no checkpoint that can be used", steps.string());
+  return store.open(*latest.step);
+}
+
+config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<std::string>& overrides) {
+  const std::vector<config::Source> sources{{.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config}};
+  config::Run run = config::load(sources, overrides);
+  config::validate(run);
+  return run;
+}
+
+Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, const EvaluateOptions& options) {
+  const double begin = monotonic_seconds();
+  const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  const auto dataset = data::make_dataset(run, options.split, vocabulary, 1);  // one epoch
+  const model::MemoryRequest request = memory_request(run, vocabulary.size);
+  Engine engine({.model = request.config,
+                 .batch = request.batch,
+                 .length = request.length,
+                 .threads = request.cpu_threads,
+                 .training = false});
+  engine.restore(checkpoint);
+  const int64_t available = dataset->size() / request.batch;
+  if (available == 0) {
+    user_error("the split holds {} samples, less than one micro batch of {}; use model.micro_batch_size=1", dataset->size(),
+               request.batch);
+  }
+  const int64_t batches = options.batches > 0 ? std::min(options.batches, available) : available;
+  data::Batcher batcher(*dataset, {.global_batch = request.batch,
+                                   .micro_batch = request.batch,
+                                   .eod_mask_loss = run.model.data.eod_mask_loss,
+                                   .eod = vocabulary.eod,
+                                   .read_ahead_until = batches * request.batch});
+  return {.step = checkpoint.manifest().state.step,
+          .tokens = batches * request.batch * request.length,
+          .loss = mean_loss(engine, batcher, batches),
+          .seconds = monotonic_seconds() - begin};
+}
+
+}  // namespace megalith::train

@@ -1,0 +1,44 @@
+#include "observe/log_files.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "checkpoint/temporary_directory.h"
+#include "core/error.h"
+#include "observe/files.h"
+
+namespace megalith::observe {
+namespace {
+
+TEST(LogFiles, EverythingInOneFileAndWarningsInTheOther) {
+  const test::TemporaryDirectory directory;
+  std::string console;
+  set_log_console([&console](std::string_view line) { console += line; });
+  set_up_log({.directory = directory.path(), .global_rank = 3, .local_rank = 1});
+  log_info("started");
+  log_warning("careful {}");
+  log_error("broken \x1b[2J\r");
+  set_up_log({});
+  set_log_console(nullptr);
+
+  const auto all = test::lines_of(directory / "nemo_log_globalrank-3_localrank-1.txt");
+  ASSERT_EQ(all.size(), 3u);
+  const std::regex format(R"(\[Megalith [IWE] \d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\] .*)");
+  for (const std::string& line : all) EXPECT_TRUE(std::regex_match(line, format)) << line;
+  EXPECT_TRUE(all[0].starts_with("[Megalith I ") && all[0].ends_with("] started")) << all[0];
+  EXPECT_TRUE(all[1].ends_with("] careful {}")) << all[1];
+  EXPECT_TRUE(all[2].ends_with("] broken \\x1b[2J\\x0d")) << all[2];
+  const auto errors = test::lines_of(directory / "nemo_error_logs.txt");
+  EXPECT_EQ(errors, std::vector<std::string>(all.begin() + 1, all.end()));
+  EXPECT_EQ(console, all[0] + "\n" + all[1] + "\n" + all[2] + "\n");
+}
+
+TEST(LogFiles, AMissingPlaceIsAnError) {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory / "file") << "x";
+  EXPECT_THROW(set_up_log({.directory = directory / "file/below"}), Error);
+}
+
+}  // namespace
+}  // namespace megalith::observe
