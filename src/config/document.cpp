@@ -1,8 +1,10 @@
 #include "config/document.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "config/scalar.h"
@@ -14,38 +16,49 @@ namespace {
 constexpr size_t kMaxText = size_t{1} << 20;
 constexpr int kMaxNodes = 100000;  // an alias may be used often: a small file can describe a huge tree
 
+// YAML::Load reads the first document and is silent about more; YAML::LoadAll can loop forever on bad text.
+class NullHandler : public YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
 // A recipe is data: what makes it more than that is refused.
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}
 
   std::vector<std::pair<std::string, Value>> read(const std::string& text) {
+    const YAML::Node root = load(text);
     std::vector<std::pair<std::string, Value>> values;
-    for (const YAML::Node& root : load(text)) {
-      if (root.IsNull()) continue;
-      if (!root.IsMap()) user_error("{}: expected `key: value` lines", where(root));
-      flatten(root, "", values);
-    }
+    if (root.IsNull()) return values;
+    if (!root.IsMap()) user_error("{}: expected `key: value` lines", where(root));
+    flatten(root, "", values);
     return values;
   }
 
-  Value read_flow(const std::string& text, const std::string& override_text) {
-    const auto documents = load(text);
-    if (documents.size() != 1) user_error("{}: expected one value", override_text);
-    return value_of(documents[0]);
-  }
+  Value read_flow(const std::string& text) { return value_of(load(text)); }
 
   bool one_line = false;  // an override: its place has no line
 
  private:
-  std::vector<YAML::Node> load(const std::string& text) const {
+  YAML::Node load(const std::string& text) const {
     if (text.size() > kMaxText) user_error("{}: {} bytes are too many for a recipe", name_, text.size());
     if (!is_utf8(text)) user_error("{}: not UTF-8 text", name_);
     if (text.find('\0') != std::string::npos) user_error("{}: holds a zero byte", name_);
     try {
-      auto documents = YAML::LoadAll(text);
-      if (documents.size() > 1) user_error("{}: holds {} YAML documents; a recipe is one", name_, documents.size());
-      return documents;
+      std::istringstream stream(text);
+      YAML::Parser parser(stream);
+      NullHandler nobody;
+      const bool two = parser.HandleNextDocument(nobody) && parser.HandleNextDocument(nobody);
+      if (two) user_error("{}: holds more than one YAML document", name_);
+      return YAML::Load(text);
     } catch (const YAML::Exception& problem) {
       user_error("{}: not YAML: {}", place(problem.mark), problem.msg);
     }
@@ -150,7 +163,7 @@ void Document::read_override(const std::string& text) {
   if (!content.empty() && (content[0] == '[' || content[0] == '{' || content[0] == '"' || content[0] == '\'')) {
     Reader reader(origin);
     reader.one_line = true;
-    value = reader.read_flow(content, origin);
+    value = reader.read_flow(content);
   } else if (!content.empty() && content != "~" && lower_case(content) != "null") {
     value.kind = Value::Kind::scalar;
     value.text = content;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -31,7 +32,8 @@ FailAction parse_action(std::string_view name, std::string_view text) {
   if (name == "io") return FailAction::throw_io;
   if (name == "exit") return FailAction::exit;
   if (name == "delay") return FailAction::delay;
-  user_error("failpoint '{}': unknown action '{}' (io, exit or delay)", text, name);
+  if (name == "sigterm") return FailAction::sigterm;
+  user_error("failpoint '{}': unknown action '{}' (io, exit, delay or sigterm)", text, name);
 }
 }  // namespace
 
@@ -78,6 +80,9 @@ void pass_failpoint(const char* place) {
       std::_Exit(1);
     case FailAction::delay:
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return;
+    case FailAction::sigterm:
+      std::raise(SIGTERM);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "config/layout.h"
 #include "core/clock.h"
+#include "core/failpoint.h"
 #include "observe/log_files.h"
 #include "optim/lr_schedule.h"
 
@@ -52,6 +53,7 @@ Summary Trainer::run() {
     summary_.train_loss = result.loss;
     act_on_non_finite(result);
     ++state_.step;
+    pass_failpoint("train.step");
 
     if (validation_due()) validate();
     if (save_due()) save(false);

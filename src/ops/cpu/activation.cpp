@@ -28,7 +28,7 @@ void gelu_forward_span(const T* x, T* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<Main<T>>(x[i]);
-    y[i] = static_cast<T>(value * gelu_gate(value));
+    y[i] = round_to<T>(value * gelu_gate(value));
   }
 }
 
@@ -36,7 +36,7 @@ template <class T>
 void gelu_backward_span(const T* dy, const T* x, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    dx[i] = static_cast<T>(static_cast<Main<T>>(dy[i]) * gelu_slope(static_cast<Main<T>>(x[i])));
+    dx[i] = round_to<T>(static_cast<Main<T>>(dy[i]) * gelu_slope(static_cast<Main<T>>(x[i])));
   }
 }
 
@@ -45,7 +45,7 @@ void swiglu_forward_row(const T* gate, const T* up, T* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const auto g = static_cast<Main<T>>(gate[i]);
-    y[i] = static_cast<T>(g * sigmoid(g) * static_cast<Main<T>>(up[i]));
+    y[i] = round_to<T>(g * sigmoid(g) * static_cast<Main<T>>(up[i]));
   }
 }
 
@@ -58,8 +58,8 @@ void swiglu_backward_row(const T* dy, const T* gate, const T* up, T* dgate, T* d
     const auto u = static_cast<M>(up[i]);
     const auto d = static_cast<M>(dy[i]);
     const M s = sigmoid(g);
-    dgate[i] = static_cast<T>(d * u * s * (M(1) + g * (M(1) - s)));
-    dup[i] = static_cast<T>(d * g * s);
+    dgate[i] = round_to<T>(d * u * s * (M(1) + g * (M(1) - s)));
+    dup[i] = round_to<T>(d * g * s);
   }
 }
 

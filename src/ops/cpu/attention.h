@@ -83,7 +83,7 @@ void store_sum(Block<Main<T>> sum, int64_t rows, int64_t cols, Block<T> result) 
       const Main<T>* source = sum.data + r * sum.stride;
       T* target = result.data + r * result.stride;
 #pragma omp simd
-      for (int64_t c = 0; c < cols; ++c) target[c] = static_cast<T>(source[c]);
+      for (int64_t c = 0; c < cols; ++c) target[c] = round_to<T>(source[c]);
     }
   }
 }

@@ -44,9 +44,9 @@ void logits_to_gradient(T* logits, int64_t count, int64_t padded, int64_t target
   const M at_target = factor * (fast_exp(static_cast<M>(logits[target]) - log_sum) - M(1));
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    logits[i] = static_cast<T>(factor * fast_exp(static_cast<M>(logits[i]) - log_sum));
+    logits[i] = round_to<T>(factor * fast_exp(static_cast<M>(logits[i]) - log_sum));
   }
-  logits[target] = static_cast<T>(at_target);
+  logits[target] = round_to<T>(at_target);
   std::fill(logits + count, logits + padded, T(M(0)));
 }
 

@@ -13,7 +13,7 @@ template <class T>
 void add_span(const T* x, const T* residual, T* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    y[i] = static_cast<T>(static_cast<Main<T>>(x[i]) + static_cast<Main<T>>(residual[i]));
+    y[i] = round_to<T>(static_cast<Main<T>>(x[i]) + static_cast<Main<T>>(residual[i]));
   }
 }
 
@@ -22,11 +22,11 @@ void dropout_span(const T* x, const T* residual, const Main<T>* factors, T* y, i
   using M = Main<T>;
   if (residual == nullptr) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(static_cast<M>(x[i]) * factors[i]);
+    for (int64_t i = 0; i < count; ++i) y[i] = round_to<T>(static_cast<M>(x[i]) * factors[i]);
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = static_cast<T>(static_cast<M>(x[i]) * factors[i] + static_cast<M>(residual[i]));
+      y[i] = round_to<T>(static_cast<M>(x[i]) * factors[i] + static_cast<M>(residual[i]));
     }
   }
 }

@@ -15,7 +15,7 @@ template <class From, class To>
 void cast_span(const From* x, To* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    y[i] = static_cast<To>(static_cast<Main<To>>(static_cast<Main<From>>(x[i])));
+    y[i] = round_to<To>(static_cast<Main<To>>(static_cast<Main<From>>(x[i])));
   }
 }
 
@@ -46,7 +46,7 @@ template <class T>
 void normal_span(T* x, int64_t count, uint64_t first, const NormalInit& args) {
   for (int64_t i = 0; i < count; ++i) {
     const double value = args.mean + args.std * normal_at(args.key, first + static_cast<uint64_t>(i));
-    x[i] = static_cast<T>(static_cast<Main<T>>(value));
+    x[i] = round_to<T>(static_cast<Main<T>>(value));
   }
 }
 
@@ -54,7 +54,7 @@ void normal_span(T* x, int64_t count, uint64_t first, const NormalInit& args) {
 
 void fill(Stream& stream, const Fill& args) {
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
-    const T value = static_cast<T>(static_cast<Main<T>>(args.value));
+    const T value = round_to<T>(static_cast<Main<T>>(args.value));
     run_spans(
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {

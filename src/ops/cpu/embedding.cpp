@@ -12,7 +12,7 @@ template <class T>
 void add_rows(const T* a, const T* b, T* out, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<T>(static_cast<Main<T>>(a[i]) + static_cast<Main<T>>(b[i]));
+    out[i] = round_to<T>(static_cast<Main<T>>(a[i]) + static_cast<Main<T>>(b[i]));
   }
 }
 

@@ -17,28 +17,38 @@ struct Tile {
   int64_t cols;
 };
 
-// From what OpenBLAS likes best down to what is still worth a call (bench/ops_bench.cpp measures them).
-constexpr std::array<Tile, 8> kTiles = {
-    {{512, 768}, {512, 384}, {256, 384}, {256, 256}, {128, 256}, {128, 128}, {64, 128}, {64, 64}}};
-constexpr Tile kLargestTile = kTiles.front();
-// Enough tiles to keep many cores busy; a larger tile repays less and less.
-constexpr int64_t kTilesWanted = 24;
+// A size of tile, and how many tiles of it a product must have for it to be chosen.
+struct TileChoice {
+  Tile tile;
+  int64_t tiles;
+};
 
-// Shrinks the last, ragged tile away: as many tiles as `largest` asks for, all of nearly one size.
+// From what OpenBLAS likes best down to what is still worth a call (bench/ops_bench.cpp measures them). A big product
+// takes large tiles as long as they are enough for some dozen cores; a small one gives up speed per core only for a few
+// cores.
+constexpr std::array<TileChoice, 8> kChoices = {{{{512, 768}, 48},
+                                                 {{512, 384}, 48},
+                                                 {{256, 384}, 48},
+                                                 {{256, 256}, 24},
+                                                 {{128, 256}, 12},
+                                                 {{128, 128}, 12},
+                                                 {{64, 128}, 8},
+                                                 {{64, 64}, 1}}};
+constexpr Tile kLargestTile = kChoices.front().tile;
+
+// As many parts as `largest` asks for, but all of nearly one size.
 int64_t even_part(int64_t length, int64_t largest) {
   constexpr int64_t kUnit = 16;
   return std::min(largest, round_up(ceil_div(length, ceil_div(length, largest)), kUnit));
 }
 
 Tile choose_tile(int64_t m, int64_t n) {
-  Tile chosen = kTiles.back();
-  for (const Tile& tile : kTiles) {
-    if (ceil_div(m, tile.rows) * ceil_div(n, tile.cols) >= kTilesWanted) {
-      chosen = tile;
-      break;
-    }
+  const auto* choice = kChoices.begin();
+  while (choice + 1 != kChoices.end() &&
+         ceil_div(m, choice->tile.rows) * ceil_div(n, choice->tile.cols) < choice->tiles) {
+    ++choice;
   }
-  return {even_part(m, chosen.rows), even_part(n, chosen.cols)};
+  return {even_part(m, choice->tile.rows), even_part(n, choice->tile.cols)};
 }
 
 // A tile of c: rows [row, row + rows), columns [col, col + cols).
@@ -52,7 +62,7 @@ void convert(Block<const From> from, int64_t rows, int64_t cols, Block<To> to) {
     const From* source = from.data + r * from.stride;
     To* target = to.data + r * to.stride;
 #pragma omp simd
-    for (int64_t c = 0; c < cols; ++c) target[c] = static_cast<To>(source[c]);
+    for (int64_t c = 0; c < cols; ++c) target[c] = round_to<To>(static_cast<Main<To>>(source[c]));
   }
 }
 

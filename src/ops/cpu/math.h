@@ -14,6 +14,18 @@ namespace megalith::ops::cpu {
 template <class T>
 using Main = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+// static_cast<T>(value). A bfloat16 goes through its bits, without which GCC 12 does not vectorise the loop around it.
+template <class T>
+T round_to(Main<T> value) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    bfloat16 result;
+    result.bits = bfloat16(value).bits;
+    return result;
+  } else {
+    return value;
+  }
+}
+
 // e^x without branches, so that loops over it vectorise (libm's does not): Cody-Waite reduction to |r| <= ln 2 / 2,
 // then the polynomial of Cephes' expf; relative error about 1e-7. Below -87.33 (the smallest normal result) it is 0,
 // above 88.37 it is infinite; NaN stays NaN.

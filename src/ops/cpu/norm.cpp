@@ -35,12 +35,12 @@ void normalize_row(const T* x, Main<T> mean, Main<T> rstd, const T* weight, cons
   if (bias == nullptr) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = static_cast<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]));
+      y[i] = round_to<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]));
     }
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = static_cast<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]) + static_cast<M>(bias[i]));
+      y[i] = round_to<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]) + static_cast<M>(bias[i]));
     }
   }
 }
@@ -85,10 +85,10 @@ void input_gradient_row(const T* dy, const T* x, const T* weight, const T* resid
   };
   if (residual == nullptr) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) dx[i] = static_cast<T>(gradient(i));
+    for (int64_t i = 0; i < count; ++i) dx[i] = round_to<T>(gradient(i));
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) dx[i] = static_cast<T>(gradient(i) + static_cast<M>(residual[i]));
+    for (int64_t i = 0; i < count; ++i) dx[i] = round_to<T>(gradient(i) + static_cast<M>(residual[i]));
   }
 }
 

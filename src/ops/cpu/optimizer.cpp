@@ -59,7 +59,7 @@ void adamw_span(const AdamCoefficients<M>& coefficients, M* weights, const M* gr
 template <class T>
 void round_span(const Main<T>* master, T* weights, int64_t count) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) weights[i] = static_cast<T>(master[i]);
+  for (int64_t i = 0; i < count; ++i) weights[i] = round_to<T>(master[i]);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ void rotate_head(T* low, T* high, const float* cosines, const float* sines, Main
     const auto b = static_cast<M>(high[i]);
     const auto c = static_cast<M>(cosines[i]);
     const M s = direction * static_cast<M>(sines[i]);
-    low[i] = static_cast<T>(a * c - b * s);
-    high[i] = static_cast<T>(b * c + a * s);
+    low[i] = round_to<T>(a * c - b * s);
+    high[i] = round_to<T>(b * c + a * s);
   }
 }
 

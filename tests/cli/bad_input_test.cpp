@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "run_program.h"
+#include "temp_dir.h"
+
+namespace megalith::cli::testing {
+namespace {
+
+using ::megalith::testing::TempDir;
+
+constexpr const char* kTiny =
+    "train trainer.max_steps=3 trainer.accelerator=cpu model.micro_batch_size=1 model.global_batch_size=2 "
+    "model.encoder_seq_length=8 model.num_layers=1 model.hidden_size=8 model.num_attention_heads=2 "
+    "exp_manager.explicit_log_dir=run ";
+
+struct Case {
+  const char* what;
+  std::string arguments;
+  int exit_code;
+  std::vector<std::string> said;  // all of it in the message
+};
+
+class BadInput : public ::testing::Test {
+ protected:
+  BadInput() {
+    std::ofstream(dir_ / "text.txt") << "In the beginning was the word, and the word was short.\n\nThe end came soon.\n";
+    EXPECT_EQ(run_program("data tokenize --input text.txt --output-prefix good --append-eod --split-paragraphs", path()).exit_code,
+              0);
+    for (const char* name : {"truncated", "foreign"}) {
+      for (const char* suffix : {".bin", ".idx"}) {
+        std::filesystem::copy_file(dir_ / (std::string("good_text_document") + suffix), dir_ / (std::string(name) + suffix));
+      }
+    }
+    std::filesystem::resize_file(dir_ / "truncated.bin", 40);
+    std::ofstream(dir_ / "foreign.idx") << "PNG or something";
+  }
+
+  std::string path() const { return dir_.path().string(); }
+
+  TempDir dir_;
+};
+
+TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
+  const std::string tiny = kTiny;
+  const std::string mock = tiny + "model.data.data_impl=mock ";
+  const auto data = [&](const char* prefix) {
+    return tiny + "model.data.data_impl=mmap model.data.splits_string=1,0,0 model.data.data_prefix=[" + prefix + "] ";
+  };
+  const std::vector<Case> cases{
+      {"unknown verb", "trian", 2, {}},
+      {"unknown key", mock + "trainer.max_step=5", 2, {"trainer.max_step", "trainer.max_steps"}},
+      {"wrong type", mock + "trainer.max_steps=many", 2, {"trainer.max_steps", "many"}},
+      {"missing recipe", "train -c nowhere.yaml", 2, {"nowhere.yaml"}},
+      {"heads do not divide", mock + "model.num_attention_heads=3", 2, {"model.num_attention_heads"}},
+      {"batch is no multiple", mock + "model.micro_batch_size=2 model.global_batch_size=3", 2, {"model.global_batch_size"}},
+      {"fp16", mock + "trainer.precision=16", 2, {"bf16"}},
+      {"missing data", data("missing_text_document"), 2, {"missing_text_document"}},
+      {"truncated data", data("truncated"), 2, {"truncated.bin"}},
+      {"foreign data", data("foreign"), 2, {"foreign.idx"}},
+      {"id beyond the vocabulary", data("good_text_document") + "model.tokenizer.type=HuggingFaceTokenizer model.tokenizer.vocab_size=100", 2, {"good_text_document", "100"}},
+      {"run directory under a file", mock + "exp_manager.explicit_log_dir=text.txt/run", 2, {"text.txt/run"}},
+      {"full disk", mock + "resilience.failpoints=[checkpoint.before_manifest=io]", 1, {"checkpoint"}},
+      {"no such checkpoint", "generate --checkpoint nowhere", 2, {"nowhere"}},
+      {"negative temperature", "generate --checkpoint run --temperature -1", 2, {"--temperature"}},
+  };
+  for (const Case& bad : cases) {
+    std::filesystem::remove_all(dir_ / "run");
+    const Outcome outcome = run_program(bad.arguments, path());
+    EXPECT_EQ(outcome.exit_code, bad.exit_code) << bad.what << "\n" << outcome.output;
+    for (const std::string& words : bad.said) {
+      EXPECT_NE(outcome.output.find(words), std::string::npos) << bad.what << " does not say '" << words << "'\n" << outcome.output;
+    }
+  }
+}
+
+TEST_F(BadInput, ACorruptCheckpointIsNamed) {
+  ASSERT_EQ(run_program(std::string(kTiny) + "model.data.data_impl=mock", path()).exit_code, 0);
+  {
+    std::fstream manifest(dir_ / "run/checkpoints/step-00000003/manifest.json", std::ios::in | std::ios::out);
+    manifest.seekp(100);
+    manifest.put('~');
+  }
+  const Outcome named = run_program("evaluate --checkpoint run/checkpoints/step-00000003", path());
+  EXPECT_EQ(named.exit_code, 2) << named.output;
+  EXPECT_NE(named.output.find("manifest.json"), std::string::npos) << named.output;
+  const Outcome searched = run_program("generate --checkpoint run", path());
+  EXPECT_EQ(searched.exit_code, 2) << searched.output;
+}
+
+}  // namespace
+}  // namespace megalith::cli::testing

@@ -1,0 +1,169 @@
+#include "train/session.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "observe/events.h"
+#include "temp_dir.h"
+#include "tiny_run.h"
+
+namespace megalith::train::testing {
+namespace {
+
+using ::megalith::testing::TempDir;
+
+template <class Body>
+std::string message_of(ErrorKind kind, Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST(Session, LeavesTheFilesThatPeopleLookFor) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run"));
+  for (const char* name : {"hparams.yaml", "dllogger/rank-0/dllogger.json", "nemo_log_globalrank-0_localrank-0.txt",
+                           "nemo_error_logs.txt", "events.jsonl", "checkpoints/step-00000020/manifest.json", "report.html"}) {
+    EXPECT_TRUE(std::filesystem::exists(dir / "run" / name)) << name;
+  }
+}
+
+TEST(Session, DlloggerHasOneRecordPerStepWithNemosKeys) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run"));
+  std::ifstream file(dir / "run/dllogger/rank-0/dllogger.json");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(nlohmann::json::parse(line.substr(5))["step"], "PARAMETER");
+  int64_t step = 0;
+  while (std::getline(file, line)) {
+    const nlohmann::json record = nlohmann::json::parse(line.substr(5));
+    if (!record["data"].contains("reduced_train_loss")) continue;
+    EXPECT_EQ(record["step"], step);
+    EXPECT_EQ(record["data"]["consumed_samples"], 4.0 * static_cast<double>(step + 1));
+    for (const char* key : {"lr", "global_step", "train_backward_timing in s", "grad_norm", "train_step_timing in s", "epoch"}) {
+      EXPECT_TRUE(record["data"].contains(key)) << key;
+    }
+    ++step;
+  }
+  EXPECT_EQ(step, 20);
+}
+
+TEST(Session, EventsTellTheStory) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run", {"resilience.failpoints=[train.step=sigterm@5]"}));
+  train_quietly(tiny_run(kTinyGpt, dir / "run"));
+  std::ifstream file(dir / "run/events.jsonl");
+  std::vector<std::string> story;
+  for (std::string line; std::getline(file, line);) {
+    const auto event = observe::parse_event_line(line);
+    ASSERT_TRUE(event.has_value()) << line;
+    if (event->event.name == "metrics" || event->event.phase == Phase::begin) continue;
+    story.push_back(fmt::format("{}:{}@{}", event->generation, event->event.name, event->event.step));
+  }
+  EXPECT_EQ(story, (std::vector<std::string>{"0:job_started@0", "0:checkpoint_loaded@0", "0:checkpoint_saved@5",
+                                             "0:checkpoint_save@5", "0:job_terminated@5", "1:job_started@5",
+                                             "1:checkpoint_load@5", "1:checkpoint_loaded@5", "1:validation@10",
+                                             "1:validation@20", "1:checkpoint_saved@20", "1:checkpoint_save@20",
+                                             "1:job_terminated@20"}));
+}
+
+TEST(Session, RefusesToOverwriteARun) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
+  const std::string before = final_state(dir / "run", 2);
+  const std::string message = message_of(ErrorKind::user, [&] {
+    train_quietly(tiny_run(kTinyGpt, dir / "run", {"exp_manager.resume_if_exists=false"}));
+  });
+  EXPECT_NE(message.find("already holds a run"), std::string::npos) << message;
+  EXPECT_EQ(final_state(dir / "run", 2), before);
+}
+
+TEST(Session, RefusesADirectoryOfSomethingElse) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "photos");
+  std::ofstream(dir / "photos/cat.jpg") << "meow";
+  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "photos")); });
+  std::ofstream(dir / "file") << "not a directory";
+  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "file")); });
+}
+
+TEST(Session, RefusesWhatItCannotRun) {
+  const TempDir dir;
+  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.accelerator=gpu"})); });
+  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.devices=2"})); });
+  message_of(ErrorKind::user, [&] {
+    train_quietly(tiny_run(kTinyGpt, dir / "run", {"model.data.data_impl=mmap", "model.data.data_prefix=[/nowhere/text]"}));
+  });
+  EXPECT_FALSE(std::filesystem::exists(dir / "run"));
+}
+
+TEST(Session, PassesOverADamagedCheckpointAndNamesIt) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run",
+                         {"exp_manager.checkpoint_callback_params.every_n_train_steps=5",
+                          "exp_manager.checkpoint_callback_params.save_top_k=-1", "trainer.max_steps=10"}));
+  const auto shard = dir / "run/checkpoints/step-00000010/shard-g1-r00000.safetensors";
+  {
+    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.put('!');
+  }
+  const Summary resumed = train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=12"}));
+  EXPECT_EQ(resumed.first_step, 5);
+  std::ifstream log(dir / "run/nemo_error_logs.txt");
+  const std::string text((std::istreambuf_iterator<char>(log)), {});
+  EXPECT_NE(text.find("step-00000010"), std::string::npos) << text;
+}
+
+TEST(Session, RefusesWhenEveryCheckpointIsDamaged) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
+  std::filesystem::resize_file(dir / "run/checkpoints/step-00000002/shard-g1-r00000.safetensors", 1000);
+  const std::string message = message_of(ErrorKind::data, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run")); });
+  EXPECT_NE(message.find("step-00000002"), std::string::npos) << message;
+}
+
+TEST(Session, AFailedSaveDoesNotEndTrainingAndTheLastOneMustSucceed) {
+  const TempDir dir;
+  const std::vector<std::string> often{"exp_manager.checkpoint_callback_params.every_n_train_steps=5", "trainer.max_steps=12"};
+  std::vector<std::string> once = often;
+  once.push_back("resilience.failpoints=[checkpoint.before_manifest=io@1]");
+  EXPECT_EQ(train_quietly(tiny_run(kTinyGpt, dir / "once", once)).steps_done, 12);
+  std::vector<std::string> always = often;
+  always.push_back("resilience.failpoints=[checkpoint.before_manifest=io]");
+  message_of(ErrorKind::io, [&] { train_quietly(tiny_run(kTinyGpt, dir / "always", always)); });
+}
+
+TEST(Session, NonFiniteGradientsStopOrSkipAndNameTheParameter) {
+  const TempDir dir;
+  const std::vector<std::string> explode{"model.optim.lr=1e30", "model.optim.sched.name=constant",
+                                         "model.optim.sched.warmup_steps=0", "trainer.val_check_interval=0"};
+  const std::string message = message_of(ErrorKind::internal, [&] { train_quietly(tiny_run(kTinyGpt, dir / "stop", explode)); });
+  EXPECT_NE(message.find("step "), std::string::npos) << message;
+  EXPECT_NE(message.find("gradient of "), std::string::npos) << message;
+  std::vector<std::string> skip = explode;
+  skip.push_back("resilience.on_non_finite=skip");
+  const Summary summary = train_quietly(tiny_run(kTinyGpt, dir / "skip", skip));
+  EXPECT_EQ(summary.steps_done, 20);
+  EXPECT_GT(summary.skipped_steps, 0);
+}
+
+TEST(Session, MaxTimeStopsAndSaves) {
+  const TempDir dir;
+  const Summary summary = train_quietly(
+      tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=1000000", "trainer.max_time=00:00:00:01", "trainer.val_check_interval=0"}));
+  EXPECT_EQ(summary.ending, Ending::stopped_early);
+  EXPECT_EQ(summary.stop_reason, "trainer.max_time");
+  EXPECT_TRUE(std::filesystem::exists(dir / "run/checkpoints" / fmt::format("step-{:08}", summary.steps_done)));
+}
+
+}  // namespace
+}  // namespace megalith::train::testing
