@@ -49,7 +49,10 @@ Store::Store(fs::path directory, int64_t keep) : directory_(std::move(directory)
 
 SaveResult Store::save(const Snapshot& snapshot) {
   const fs::path step_directory = directory_ / step_name(snapshot.state.step);
-  make_directory(directory_);
+  if (!fs::exists(directory_)) {
+    make_directory(directory_);
+    sync_directory(fs::absolute(directory_).parent_path());
+  }
   make_directory(step_directory);
   if (!is_plain_directory(step_directory)) data_error("{} is a link, not a directory", step_directory.string());
   const std::string shard = shard_name({.generation = next_generation(step_directory), .rank = 0});
@@ -59,7 +62,6 @@ SaveResult Store::save(const Snapshot& snapshot) {
     manifest = write_shard(snapshot, step_directory, shard);
     sync_directory(step_directory);
     sync_directory(directory_);
-    sync_directory(fs::absolute(directory_).parent_path());
     pass_failpoint("checkpoint.before_manifest");
     replace_file(step_directory / kManifestName, encode(manifest));
   } catch (...) {
@@ -190,6 +192,20 @@ Loaded Store::open(int64_t step) const {
     data_error("{} holds a checkpoint of step {}", path.string(), loaded.manifest().state.step);
   }
   return loaded;
+}
+
+Loaded open_checkpoint(const fs::path& path, std::vector<PassedOver>& passed_over) {
+  if (!fs::is_directory(path)) user_error("there is no checkpoint {}", path.string());
+  if (has_manifest(path) || parse_step_name(path.filename().string())) return Loaded::open(path);
+  Store store(path);
+  Latest latest = store.latest_verified();
+  passed_over = std::move(latest.passed_over);
+  if (!latest.step) {
+    const std::string newest =
+        passed_over.empty() ? "" : fmt::format(" ({}: {})", passed_over[0].name, passed_over[0].reason);
+    user_error("{} holds no checkpoint that can be used{}", path.string(), newest);
+  }
+  return store.open(*latest.step);
 }
 
 }  // namespace megalith::checkpoint

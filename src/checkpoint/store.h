@@ -89,4 +89,8 @@ class Store {
   std::set<std::string> verified_;  // digests of the manifests whose checkpoints this object has read in full
 };
 
+// What a user names: one checkpoint's directory, or a directory of them, whose newest good one is taken (`passed_over`
+// says which were not).
+Loaded open_checkpoint(const std::filesystem::path& path, std::vector<PassedOver>& passed_over);
+
 }  // namespace megalith::checkpoint

@@ -1,7 +1,6 @@
 #include "observe/events.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <cmath>
@@ -9,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "observe/host.h"
 
 namespace megalith::observe {
 
@@ -18,11 +18,6 @@ using nlohmann::ordered_json;
 namespace {
 constexpr std::string_view kCrcKey = ",\"crc\":\"";
 constexpr size_t kCrcDigits = 16;
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 std::string boot_id() {
   // Files under /proc have no size to ask for.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "observe/host.h"
 #include "observe/tfrecord.h"
 
 namespace megalith::observe {
@@ -31,11 +32,6 @@ constexpr int64_t kDtString = 7;
 }  // namespace tensor_field
 namespace shape_field {
 constexpr uint32_t kDim = 2, kSize = 1;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 std::filesystem::path file_name(const std::filesystem::path& directory) {

@@ -101,6 +101,22 @@ TEST(Store, RefusesWhatIsNotThere) {
            [&] { loaded.load_tensor(TensorKind::master, "layers.0.mlp.weight", Tensor(memory, DType::f32, {30})); });
 }
 
+TEST(Store, OpensWhatAUserNames) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  std::vector<PassedOver> passed_over;
+  error_of(ErrorKind::user, [&] { open_checkpoint(directory.path(), passed_over); });
+  error_of(ErrorKind::user, [&] { open_checkpoint(directory / "absent", passed_over); });
+  for (const int64_t step : {10, 20}) store.save(ExampleRun(step).snapshot());
+  EXPECT_EQ(open_checkpoint(directory.path(), passed_over).manifest().state.step, 20);
+  EXPECT_TRUE(passed_over.empty());
+  fs::remove(directory / "step-00000020/manifest.json");
+  EXPECT_EQ(open_checkpoint(directory.path(), passed_over).manifest().state.step, 10);
+  EXPECT_EQ(passed_over.size(), 1u);
+  EXPECT_EQ(open_checkpoint(directory / "step-00000010", passed_over).manifest().state.step, 10);
+  error_of(ErrorKind::data, [&] { open_checkpoint(directory / "step-00000020", passed_over); });
+}
+
 TEST(Store, ADirectoryUnderAnotherNameIsRefused) {
   const TemporaryDirectory directory;
   Store store(directory.path());
