@@ -15,6 +15,6 @@ inline std::filesystem::path golden_data() {
 
 }  // namespace megalith::testing
 
-#define MEGALITH_GOLDEN_OR_SKIP(variable)                                          \
-  const std::filesystem::path variable = ::megalith::testing::golden_data();       \
+#define MEGALITH_GOLDEN_OR_SKIP(variable)                                    \
+  const std::filesystem::path variable = ::megalith::testing::golden_data(); \
   if ((variable).empty()) GTEST_SKIP() << "skipped: MEGALITH_GOLDEN is not set"

@@ -26,7 +26,8 @@ int run_step(const Options& options) {
             << fmt::format("sgemm GFLOP/s    {:.1f} (a large matrix product in this run)\n", result.sgemm_gflops)
             << fmt::format("share of sgemm   {:.1f} %\n", 100.0 * result.gflops / result.sgemm_gflops)
             << fmt::format("peak memory      {} ({:+.1f} % of the table's {})\n", cost::format_bytes(result.peak_bytes),
-                           100.0 * (static_cast<double>(result.peak_bytes) / planned - 1.0), cost::format_bytes(result.planned_bytes));
+                           100.0 * (static_cast<double>(result.peak_bytes) / planned - 1.0),
+                           cost::format_bytes(result.planned_bytes));
   return kExitComplete;
 }
 
@@ -35,14 +36,17 @@ int run_step(const Options& options) {
 void add_bench(CLI::App& program, Action& run) {
   CLI::App* verb = program.add_subcommand("bench", "Measure speed against the machine's own limit.");
   verb->require_subcommand(1);
-  CLI::App* step = verb->add_subcommand(
-      "step", "Time training steps on random tokens.\n\n  megalith bench step -c recipes/gpt3-125m.yaml trainer.accelerator=cpu");
+  CLI::App* step = verb->add_subcommand("step",
+                                        "Time training steps on random tokens.\n\n  megalith bench step -c "
+                                        "recipes/gpt3-125m.yaml trainer.accelerator=cpu");
   const auto options = std::make_shared<Options>();
   options->config.add_to(*step);
   step->add_option("--steps", options->bench.steps, "timed steps, after one to warm up")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  step->add_option("--micro-batches", options->bench.micro_batches, "per step")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_option("--micro-batches", options->bench.micro_batches, "per step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   step->callback([options, &run] { run = [options] { return run_step(*options); }; });
 }
 

@@ -25,7 +25,8 @@ int run_verify(const std::string& path) {
   int64_t bytes = 0;
   for (const checkpoint::ShardInfo& shard : loaded.manifest().shards) bytes += shard.digests.bytes;
   std::cout << fmt::format("{}: every byte as it was written ({} in {:.2f} s, {:.2f} GB/s)\n", loaded.path().string(),
-                           cost::format_bytes(bytes), seconds, static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-9));
+                           cost::format_bytes(bytes), seconds,
+                           static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-9));
   return kExitComplete;
 }
 
@@ -39,8 +40,8 @@ void add_checkpoint(CLI::App& program, Action& run) {
       "inspect", "What a checkpoint holds.\n\n  megalith checkpoint inspect runs/demo/checkpoints/step-00000100");
   inspect->add_option("checkpoint", *path, "a run, its checkpoints directory, or one step in it")->required();
   inspect->callback([path, &run] { run = [path] { return run_inspect(*path); }; });
-  CLI::App* verify =
-      verb->add_subcommand("verify", "Read every byte and compare it with its digest.\n\n  megalith checkpoint verify runs/demo");
+  CLI::App* verify = verb->add_subcommand(
+      "verify", "Read every byte and compare it with its digest.\n\n  megalith checkpoint verify runs/demo");
   verify->add_option("checkpoint", *path, "a run, its checkpoints directory, or one step in it")->required();
   verify->callback([path, &run] { run = [path] { return run_verify(*path); }; });
 }

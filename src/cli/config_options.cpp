@@ -8,7 +8,8 @@
 namespace megalith::cli {
 
 void ConfigOptions::add_to(CLI::App& verb) {
-  verb.add_option("-c,--config", files, "a recipe (YAML); a later one overrides an earlier one")->allow_extra_args(false);
+  verb.add_option("-c,--config", files, "a recipe (YAML); a later one overrides an earlier one")
+      ->allow_extra_args(false);
   verb.add_option("overrides", overrides, "key=value, for example trainer.max_steps=100");
 }
 

@@ -31,8 +31,8 @@ int run_tokenize(Options options) {
   const data::TokenizeCounts counts = data::tokenize_files(*tokenizer, options.tokenize);
   for (const std::string& key : options.tokenize.json_keys) {
     std::cout << fmt::format("wrote {}.bin and .idx: {} documents, {} tokens from {} bytes\n",
-                             data::tokenized_prefix(options.tokenize.output_prefix, key), counts.documents, counts.tokens,
-                             counts.bytes);
+                             data::tokenized_prefix(options.tokenize.output_prefix, key), counts.documents,
+                             counts.tokens, counts.bytes);
   }
   return kExitComplete;
 }
@@ -49,7 +49,8 @@ void add_data(CLI::App& program, Action& run) {
       "  megalith data tokenize --input corpus.jsonl --output-prefix data/corpus --append-eod");
   const auto options = std::make_shared<Options>();
   tokenize->add_option("--input", options->inputs, ".txt files, or .jsonl files with one object a line")->required();
-  tokenize->add_option("--output-prefix", options->tokenize.output_prefix, "writes PREFIX_KEY_document.bin and .idx")->required();
+  tokenize->add_option("--output-prefix", options->tokenize.output_prefix, "writes PREFIX_KEY_document.bin and .idx")
+      ->required();
   tokenize->add_option("--json-keys", options->tokenize.json_keys, "the keys that hold text")->capture_default_str();
   tokenize->add_option("--tokenizer-type", options->tokenizer.type, "ByteTokenizer")->capture_default_str();
   tokenize->add_flag("--append-eod", options->append_eod, "end every document with the end-of-document token");

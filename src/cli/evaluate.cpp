@@ -38,11 +38,12 @@ int run_evaluate(const Options& options) {
   checkpoint::Loaded checkpoint = train::open_checkpoint(options.checkpoint);
   const config::Run run = train::config_of(checkpoint, options.overrides);
   const bool bytes = run.model.tokenizer.type == "ByteTokenizer";
-  if (options.trigram && !bytes) user_error("--trigram compares models of bytes; this one uses {}", run.model.tokenizer.type);
+  if (options.trigram && !bytes)
+    user_error("--trigram compares models of bytes; this one uses {}", run.model.tokenizer.type);
   const train::Evaluation result = train::evaluate(checkpoint, run, options.evaluate);
   std::cout << fmt::format("checkpoint       step {} of {}\n", result.step, checkpoint.path().string())
-            << fmt::format("split            {}, {} tokens in {:.1f} s\n", data::name_of(options.evaluate.split), result.tokens,
-                           result.seconds)
+            << fmt::format("split            {}, {} tokens in {:.1f} s\n", data::name_of(options.evaluate.split),
+                           result.tokens, result.seconds)
             << fmt::format("loss             {:.4f}\n", result.loss)
             << fmt::format("perplexity       {:.4f}\n", std::exp(result.loss));
   if (bytes) std::cout << fmt::format("bits per byte    {:.4f}\n", result.loss / std::numbers::ln2);
@@ -64,10 +65,12 @@ void add_evaluate(CLI::App& program, Action& run) {
       "  megalith evaluate --checkpoint runs/demo\n"
       "  megalith evaluate --checkpoint runs/mine --split test model.data.data_prefix=[data/other_text_document]");
   const auto options = std::make_shared<Options>();
-  verb->add_option("--checkpoint", options->checkpoint, "a run, its checkpoints directory, or one step in it")->required();
+  verb->add_option("--checkpoint", options->checkpoint, "a run, its checkpoints directory, or one step in it")
+      ->required();
   const std::map<std::string, data::Split> splits{
       {"train", data::Split::train}, {"valid", data::Split::valid}, {"test", data::Split::test}};
-  verb->add_option("--split", options->evaluate.split, "train, valid or test")->transform(CLI::CheckedTransformer(splits));
+  verb->add_option("--split", options->evaluate.split, "train, valid or test")
+      ->transform(CLI::CheckedTransformer(splits));
   verb->add_option("--batches", options->evaluate.batches, "micro batches to read; 0: the whole split once")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

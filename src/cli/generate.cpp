@@ -40,7 +40,8 @@ void add_generate(CLI::App& program, Action& run) {
       "  megalith generate --checkpoint runs/demo/checkpoints --prompt \"And\" --temperature 0.8 --top-k 50 --seed 7\n"
       "  megalith generate --checkpoint runs/demo --prompt \"And\" --greedy --max-tokens 100");
   const auto options = std::make_shared<Options>();
-  verb->add_option("--checkpoint", options->checkpoint, "a run, its checkpoints directory, or one step in it")->required();
+  verb->add_option("--checkpoint", options->checkpoint, "a run, its checkpoints directory, or one step in it")
+      ->required();
   verb->add_option("--prompt", options->generate.prompt, "the text to continue");
   verb->add_option("--max-tokens", options->generate.max_tokens, "how many tokens at most")
       ->check(CLI::NonNegativeNumber)
@@ -51,7 +52,8 @@ void add_generate(CLI::App& program, Action& run) {
   verb->add_option("--top-k", options->generate.top_k, "choose among the k likeliest tokens; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--top-p", options->generate.top_p, "choose among the likeliest tokens that make up this probability")
+  verb->add_option("--top-p", options->generate.top_p,
+                   "choose among the likeliest tokens that make up this probability")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   verb->add_option("--seed", options->generate.seed, "the same seed writes the same text")->capture_default_str();

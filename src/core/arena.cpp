@@ -4,7 +4,9 @@
 
 namespace megalith {
 
-void Arena::Unmap::operator()(std::byte* memory) const { release_device_memory(device, memory, bytes); }
+void Arena::Unmap::operator()(std::byte* memory) const {
+  release_device_memory(device, memory, bytes);
+}
 
 Arena::Arena(std::string name, Device device, int64_t capacity)
     : name_(std::move(name)),

@@ -24,8 +24,12 @@ struct bfloat16 {
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
-constexpr double widen(double value) { return value; }
-inline double widen(bfloat16 value) { return static_cast<float>(value); }
+constexpr double widen(double value) {
+  return value;
+}
+inline double widen(bfloat16 value) {
+  return static_cast<float>(value);
+}
 
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
@@ -67,7 +71,9 @@ constexpr DType dtype_of() {
 }
 
 // Gradients, master weights and moments of a model that computes in `compute`: fp32, or fp64 where fp64 is computed in.
-constexpr DType main_dtype(DType compute) { return compute == DType::f64 ? DType::f64 : DType::f32; }
+constexpr DType main_dtype(DType compute) {
+  return compute == DType::f64 ? DType::f64 : DType::f32;
+}
 
 // Calls `body` with std::type_identity<T> for the floating-point type that `dtype` names.
 template <class Body>

@@ -53,8 +53,8 @@ namespace detail {
 }  // namespace megalith
 
 // A condition that only a bug can break.
-#define MEGALITH_CHECK(condition, ...)                                                            \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]]                                                                \
+#define MEGALITH_CHECK(condition, ...)                                                              \
+  do {                                                                                              \
+    if (!(condition)) [[unlikely]]                                                                  \
       ::megalith::detail::check_failed(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
   } while (false)

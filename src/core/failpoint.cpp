@@ -39,7 +39,8 @@ FailAction parse_action(std::string_view name, std::string_view text) {
 
 void arm_failpoint(std::string_view text) {
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) user_error("failpoint '{}': write place=action or place=action@n", text);
+  if (equals == std::string_view::npos || equals == 0)
+    user_error("failpoint '{}': write place=action or place=action@n", text);
   std::string_view action = text.substr(equals + 1);
   int64_t at = 0;
   if (const size_t sign = action.find('@'); sign != std::string_view::npos) {

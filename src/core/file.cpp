@@ -20,7 +20,9 @@ int open_or_throw(const std::filesystem::path& path, int flags, const char* purp
 }
 }  // namespace
 
-File File::open_for_reading(const std::filesystem::path& path) { return {path, open_or_throw(path, O_RDONLY, "open")}; }
+File File::open_for_reading(const std::filesystem::path& path) {
+  return {path, open_or_throw(path, O_RDONLY, "open")};
+}
 
 File File::create_new(const std::filesystem::path& path) {
   return {path, open_or_throw(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create")};
@@ -55,7 +57,8 @@ void File::read_at(int64_t offset, std::span<std::byte> into) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) io_error_errno(fmt::format("cannot read {}", path_.string()));
     if (got == 0) {
-      data_error("{} is truncated: {} bytes wanted at offset {}, the file has {}", path_.string(), into.size(), offset, size());
+      data_error("{} is truncated: {} bytes wanted at offset {}, the file has {}", path_.string(), into.size(), offset,
+                 size());
     }
     done += static_cast<size_t>(got);
   }

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011). The same
-// (key, counter) gives the same four words on every device, thread and layout; no state is kept.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011). The
+// same (key, counter) gives the same four words on every device, thread and layout; no state is kept.
 inline std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> counter) {
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
@@ -38,13 +38,15 @@ constexpr uint64_t named_key(uint64_t seed, std::string_view name) {
 }
 
 // Uniform in [0, 1) with 24 random bits.
-constexpr float uniform_from_bits(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+constexpr float uniform_from_bits(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 // The standard normal value of element `index` under `key`: Box-Muller, in double so that devices agree.
 double normal_at(uint64_t key, uint64_t index);
 
-// What identifies a dropout decision: never a rank or a micro batch (DESIGN.md 1). A value is kept when its 32 random bits
-// are at or above keep_threshold().
+// What identifies a dropout decision: never a rank or a micro batch (DESIGN.md 1). A value is kept when its 32 random
+// bits are at or above keep_threshold().
 struct DropoutKey {
   uint64_t seed = 0;
   uint32_t site = 0;
@@ -56,6 +58,8 @@ struct DropoutKey {
   }
 };
 
-constexpr uint32_t dropout_threshold(double probability) { return static_cast<uint32_t>(probability * 4294967296.0); }
+constexpr uint32_t dropout_threshold(double probability) {
+  return static_cast<uint32_t>(probability * 4294967296.0);
+}
 
 }  // namespace megalith

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-// Where operations run, in order. On the CPU an operation is complete when its call returns; on a GPU it is complete when
-// the stream has come past it.
+// Where operations run, in order. On the CPU an operation is complete when its call returns; on a GPU it is complete
+// when the stream has come past it.
 class Stream {
  public:
   explicit Stream(ThreadPool& pool) : device_(Device::cpu), pool_(&pool) {}

@@ -17,7 +17,11 @@ void Telemetry::flush() {
 }
 
 Span::Span(Telemetry& telemetry, std::string name, int64_t step, Fields fields)
-    : telemetry_(telemetry), name_(std::move(name)), id_(telemetry.next_span_id()), step_(step), begin_(monotonic_seconds()) {
+    : telemetry_(telemetry),
+      name_(std::move(name)),
+      id_(telemetry.next_span_id()),
+      step_(step),
+      begin_(monotonic_seconds()) {
   telemetry_.emit(Event{.name = name_, .phase = Phase::begin, .id = id_, .step = step_, .fields = std::move(fields)});
 }
 

@@ -43,7 +43,8 @@ Tensor Tensor::slice_cols(int64_t begin, int64_t end) const {
 }
 
 Tensor Tensor::view(Shape dims) const {
-  MEGALITH_CHECK(contiguous() && dims.elements() == elements(), "cannot view {} as {}", to_string(shape), to_string(dims));
+  MEGALITH_CHECK(contiguous() && dims.elements() == elements(), "cannot view {} as {}", to_string(shape),
+                 to_string(dims));
   return Tensor(data, dtype, dims, device);
 }
 

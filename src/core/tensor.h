@@ -67,7 +67,11 @@ struct Tensor {
 };
 
 int64_t div_exact(int64_t dividend, int64_t divisor);
-constexpr int64_t ceil_div(int64_t dividend, int64_t divisor) { return (dividend + divisor - 1) / divisor; }
-constexpr int64_t round_up(int64_t value, int64_t multiple) { return ceil_div(value, multiple) * multiple; }
+constexpr int64_t ceil_div(int64_t dividend, int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
+}
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return ceil_div(value, multiple) * multiple;
+}
 
 }  // namespace megalith

@@ -23,7 +23,8 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls tile(0) ... tile(tiles - 1) and returns when all are done. The first exception is rethrown here. Not reentrant.
+  // Calls tile(0) ... tile(tiles - 1) and returns when all are done. The first exception is rethrown here. Not
+  // reentrant.
   void run(int64_t tiles, const std::function<void(int64_t)>& tile);
 
   // Cuts [0, count) into pieces of `grain` and calls piece(begin, end) for each.

@@ -9,7 +9,8 @@
 
 namespace megalith::model {
 
-Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer)
+Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope,
+                     int64_t layer)
     : config_(config),
       layer_(layer),
       rope_(rope),
@@ -36,21 +37,21 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
   const Heads heads = split(saved.qkv);
   rotate(context, heads, false);
   const Heads seen = context.cache != nullptr ? through_cache(context, heads) : heads;
-  ops::attention_forward(
-      context.stream,
-      {.q = seen.q,
-       .k = seen.k,
-       .v = seen.v,
-       .out = saved.mixed,
-       .log_sum_exp = saved.log_sum_exp,
-       .batch = context.batch,
-       .heads = config_.heads,
-       .kv_heads = config_.kv_heads,
-       .query_offset = context.position_offset,
-       .scale = scale(),
-       .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
-       .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
-  const Tensor projected = context.scratch.allocate("attention.projected", config_.compute, {context.tokens(), config_.hidden});
+  ops::attention_forward(context.stream,
+                         {.q = seen.q,
+                          .k = seen.k,
+                          .v = seen.v,
+                          .out = saved.mixed,
+                          .log_sum_exp = saved.log_sum_exp,
+                          .batch = context.batch,
+                          .heads = config_.heads,
+                          .kv_heads = config_.kv_heads,
+                          .query_offset = context.position_offset,
+                          .scale = scale(),
+                          .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
+                          .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
+  const Tensor projected =
+      context.scratch.allocate("attention.projected", config_.compute, {context.tokens(), config_.hidden});
   out_.forward(context, saved.mixed, projected);
   ops::dropout_add(context.stream,
                    {.x = projected,
@@ -73,25 +74,26 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
       d_projected = context.scratch.allocate("attention.d_projected", config_.compute, {tokens, config_.hidden});
       ops::dropout_add(context.stream, {.x = gradient, .y = d_projected, .dropout = output_dropout});
     }
-    const Tensor d_mixed = context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
+    const Tensor d_mixed =
+        context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
     out_.backward_input(context, d_projected, d_mixed);
     out_.backward_weight(context, d_projected, saved.mixed);
-    ops::attention_backward(context.stream,
-                            {.dout = d_mixed,
-                             .q = heads.q,
-                             .k = heads.k,
-                             .v = heads.v,
-                             .out = saved.mixed,
-                             .log_sum_exp = saved.log_sum_exp,
-                             .dq = d_heads.q,
-                             .dk = d_heads.k,
-                             .dv = d_heads.v,
-                             .batch = context.batch,
-                             .heads = config_.heads,
-                             .kv_heads = config_.kv_heads,
-                             .scale = scale(),
-                             .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
-                             .scratch = allocate_attention_scratch(context, context.length)});
+    ops::attention_backward(
+        context.stream, {.dout = d_mixed,
+                         .q = heads.q,
+                         .k = heads.k,
+                         .v = heads.v,
+                         .out = saved.mixed,
+                         .log_sum_exp = saved.log_sum_exp,
+                         .dq = d_heads.q,
+                         .dk = d_heads.k,
+                         .dv = d_heads.v,
+                         .batch = context.batch,
+                         .heads = config_.heads,
+                         .kv_heads = config_.kv_heads,
+                         .scale = scale(),
+                         .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
+                         .scratch = allocate_attention_scratch(context, context.length)});
   }
   rotate(context, d_heads, true);
   Tensor normed = saved.normed;
@@ -141,6 +143,8 @@ Tensor Attention::allocate_attention_scratch(const Context& context, int64_t key
   return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
 }
 
-double Attention::scale() const { return 1.0 / std::sqrt(static_cast<double>(config_.head_dim)); }
+double Attention::scale() const {
+  return 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
+}
 
 }  // namespace megalith::model

@@ -3,7 +3,8 @@
 namespace megalith::model {
 
 namespace {
-std::vector<Block> make_blocks(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope) {
+std::vector<Block> make_blocks(const ModelConfig& config, const parallel::ParameterStore& store,
+                               const RopeTable& rope) {
   std::vector<Block> blocks;
   blocks.reserve(static_cast<size_t>(config.layers));
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks.emplace_back(config, store, rope, layer);
@@ -19,7 +20,8 @@ Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, A
       blocks_(make_blocks(config, store, rope_)),
       head_(config, store) {
   const Shape shape{batch * length, config.hidden};
-  for (size_t i = 0; i <= blocks_.size(); ++i) stream_.push_back(activations.allocate("residual", config.compute, shape));
+  for (size_t i = 0; i <= blocks_.size(); ++i)
+    stream_.push_back(activations.allocate("residual", config.compute, shape));
   const bool one_for_all = config.recompute == Recompute::full;
   const Recompute policy = one_for_all ? Recompute::none : config.recompute;
   for (const Block& block : blocks_) {

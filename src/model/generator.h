@@ -18,7 +18,6 @@ class Generator {
   // Feeds ids (n) i32 at context.position_offset; logits (padded vocabulary) of the last one.
   void feed(Context context, Tensor ids, Tensor logits);
 
-
  private:
   const ModelConfig& config_;
   RopeTable rope_;

@@ -11,7 +11,9 @@ Head::Head(const ModelConfig& config, const parallel::ParameterStore& store)
       norm_(config, store, "final_norm"),
       weight_(store[config.tied_embeddings ? "embedding.tokens.weight" : "head.weight"]) {}
 
-void Head::evaluate(const Context& context, Tensor x, const Targets& targets) const { run(context, x, targets, {}); }
+void Head::evaluate(const Context& context, Tensor x, const Targets& targets) const {
+  run(context, x, targets, {});
+}
 
 void Head::forward_backward(const Context& context, Tensor x, const Targets& targets, Tensor gradient) const {
   run(context, x, targets, gradient);
@@ -23,8 +25,8 @@ void Head::run(const Context& context, Tensor x, const Targets& targets, Tensor 
   const NormStatistics statistics = norm_.allocate_statistics(context.scratch, context.tokens());
   const Tensor normed = norm_.allocate_output(context);
   norm_.forward(context, x, normed, statistics);
-  const Tensor logits_buffer = context.scratch.allocate(
-      "head.logits", config_.compute, {tokens_at_once(context.tokens()), config_.padded_vocabulary});
+  const Tensor logits_buffer = context.scratch.allocate("head.logits", config_.compute,
+                                                        {tokens_at_once(context.tokens()), config_.padded_vocabulary});
   for (int64_t begin = 0; begin < context.tokens(); begin += kTokensAtOnce) {
     const int64_t end = std::min(context.tokens(), begin + kTokensAtOnce);
     const Tensor piece = normed.slice_rows(begin, end);

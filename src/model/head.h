@@ -6,14 +6,14 @@ namespace megalith::model {
 
 // What a micro batch is judged by.
 struct Targets {
-  Tensor ids;              // (N) i32
-  Tensor weights;          // (N) main dtype; 0 leaves a token out
-  Tensor losses;           // (N) main dtype, written
+  Tensor ids;                   // (N) i32
+  Tensor weights;               // (N) main dtype; 0 leaves a token out
+  Tensor losses;                // (N) main dtype, written
   double gradient_scale = 0.0;  // 1 / the weight of all tokens of the step
 };
 
-// Final norm, language-model head and cross entropy. Logits exist for kTokensAtOnce tokens at a time: forward turns each
-// piece into gradients before it goes on to the next.
+// Final norm, language-model head and cross entropy. Logits exist for kTokensAtOnce tokens at a time: forward turns
+// each piece into gradients before it goes on to the next.
 class Head {
  public:
   static constexpr int64_t kTokensAtOnce = 512;

@@ -30,12 +30,14 @@ void Mlp::forward(const Context& context, Tensor input, Tensor output, const Sav
   }
   const Tensor activated = saved.activated ? saved.activated : allocate_activated(context);
   activate(context, saved.up, activated);
-  const Tensor projected = context.scratch.allocate("mlp.projected", config_.compute, {context.tokens(), config_.hidden});
+  const Tensor projected =
+      context.scratch.allocate("mlp.projected", config_.compute, {context.tokens(), config_.hidden});
   down_.forward(context, activated, projected);
-  ops::dropout_add(context.stream, {.x = projected,
-                                    .residual = input,
-                                    .y = output,
-                                    .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
+  ops::dropout_add(context.stream,
+                   {.x = projected,
+                    .residual = input,
+                    .y = output,
+                    .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
 }
 
 void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const {

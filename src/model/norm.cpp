@@ -3,7 +3,11 @@
 namespace megalith::model {
 
 Norm::Norm(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name)
-    : kind_(config.norm), epsilon_(config.epsilon), compute_(config.compute), main_(main_dtype(config.compute)), weight_(store[name + ".weight"]) {
+    : kind_(config.norm),
+      epsilon_(config.epsilon),
+      compute_(config.compute),
+      main_(main_dtype(config.compute)),
+      weight_(store[name + ".weight"]) {
   if (config.has_norm_bias()) bias_ = store[name + ".bias"];
 }
 
@@ -28,7 +32,8 @@ void Norm::forward(const Context& context, Tensor x, Tensor y, const NormStatist
                                      .epsilon = epsilon_});
 }
 
-void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor gradient) const {
+void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics,
+                    Tensor gradient) const {
   const ArenaScope scope(context.scratch);
   const Tensor scratch =
       context.scratch.allocate("norm.partial_sums", main_, {ops::norm_backward_scratch(x.rows(), x.cols())});

@@ -9,7 +9,9 @@ using parallel::Cut;
 using parallel::Initial;
 using parallel::ParameterTable;
 
-std::string layer_name(int64_t layer, std::string_view rest) { return fmt::format("layers.{}.{}", layer, rest); }
+std::string layer_name(int64_t layer, std::string_view rest) {
+  return fmt::format("layers.{}.{}", layer, rest);
+}
 
 namespace {
 

@@ -15,7 +15,8 @@ double scaled_frequency(double frequency, const config::RopeScaling& scaling) {
   const double wavelength = 2.0 * std::numbers::pi / frequency;
   if (wavelength < old_context / scaling.high_freq_factor) return frequency;
   if (wavelength > old_context / scaling.low_freq_factor) return frequency / scaling.factor;
-  const double blend = (old_context / wavelength - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  const double blend =
+      (old_context / wavelength - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
   return (1.0 - blend) * frequency / scaling.factor + blend * frequency;
 }
 

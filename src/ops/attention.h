@@ -46,7 +46,8 @@ struct AttentionBackward {
 };
 MEGALITH_OP(attention_backward, AttentionBackward)
 
-// Elements of scratch that either direction needs: one part per thread, so it depends on the threads, the results do not.
+// Elements of scratch that either direction needs: one part per thread, so it depends on the threads, the results do
+// not.
 int64_t attention_scratch(int64_t key_length, int64_t head_dim, int threads);
 
 }  // namespace megalith::ops

@@ -5,8 +5,8 @@
 
 namespace megalith::ops {
 
-// What a dropout draws from: DropoutKey, with rows mapped to (sample, position). Row r of a micro batch belongs to sample
-// sample_ids[r / length] at position r % length.
+// What a dropout draws from: DropoutKey, with rows mapped to (sample, position). Row r of a micro batch belongs to
+// sample sample_ids[r / length] at position r % length.
 struct Dropout {
   double probability = 0.0;
   DropoutKey key = {};
@@ -14,7 +14,8 @@ struct Dropout {
   int64_t length = 0;
 };
 
-// y = residual + keep(x) / (1 - p).   x, residual, y (N,C); y may be the same memory as either. Without a residual: absent.
+// y = residual + keep(x) / (1 - p).   x, residual, y (N,C); y may be the same memory as either. Without a residual:
+// absent.
 struct DropoutAdd {
   Tensor x;
   Tensor residual = {};

@@ -24,8 +24,8 @@ struct BiasGradient {
 };
 MEGALITH_OP(bias_gradient, BiasGradient)
 
-// x[r][c] = mean + std * the normal value of global element (row_offset + r) * global_cols + col_offset + c under `key`:
-// the same on every layout.
+// x[r][c] = mean + std * the normal value of global element (row_offset + r) * global_cols + col_offset + c under
+// `key`: the same on every layout.
 struct NormalInit {
   Tensor x;
   uint64_t key = 0;

@@ -5,8 +5,8 @@
 namespace megalith::ops {
 
 // out[r] = tokens_table[ids[r]] (+ positions_table[position_offset + r % length]).
-//   ids (N) i32; tokens_table (V,C); positions_table (P,C), optional; out (N,C). An id outside [0,V) is an internal error:
-//   the data room has refused it before.
+//   ids (N) i32; tokens_table (V,C); positions_table (P,C), optional; out (N,C). An id outside [0,V) is an internal
+//   error: the data room has refused it before.
 struct EmbeddingForward {
   Tensor ids;
   Tensor tokens_table;

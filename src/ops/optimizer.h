@@ -4,8 +4,8 @@
 
 namespace megalith::ops {
 
-// partials[i] = the sum of squares of tile i of x, kSquareTile elements a tile, in double. A sum that is not finite tells
-// of a gradient that is not finite.   x contiguous, floating point; partials: f64, ceil(elements / kSquareTile).
+// partials[i] = the sum of squares of tile i of x, kSquareTile elements a tile, in double. A sum that is not finite
+// tells of a gradient that is not finite.   x contiguous, floating point; partials: f64, ceil(elements / kSquareTile).
 constexpr int64_t kSquareTile = 1 << 16;
 struct SumOfSquares {
   Tensor x;

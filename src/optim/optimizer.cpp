@@ -12,8 +12,8 @@ namespace {
 constexpr double kNormEpsilon = 1e-6;
 }  // namespace
 
-Optimizer::Optimizer(const config::Optim& config, double clip_norm, const parallel::ParameterStore& store, Arena& masters,
-                     Arena& moments)
+Optimizer::Optimizer(const config::Optim& config, double clip_norm, const parallel::ParameterStore& store,
+                     Arena& masters, Arena& moments)
     : config_(config), clip_norm_(clip_norm), store_(store) {
   int64_t most_partials = 0;
   for (const parallel::Parameter& parameter : store.all()) {

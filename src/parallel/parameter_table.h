@@ -21,8 +21,8 @@ struct Cut {
 
 enum class Initial { zeros, ones, normal };
 
-// A parameter as the model knows it, whole, on no particular layout. Checkpoints, initialisation and parameter counts speak
-// of these.
+// A parameter as the model knows it, whole, on no particular layout. Checkpoints, initialisation and parameter counts
+// speak of these.
 struct ParameterSpec {
   std::string name;  // "layers.12.attention.qkv.weight"
   Shape shape;

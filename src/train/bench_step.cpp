@@ -94,7 +94,8 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
   }
   const auto samples = static_cast<double>(options.micro_batches * request.batch);
   result.tokens_per_second = samples * static_cast<double>(request.length) / result.step_seconds;
-  result.gflops = samples * cost::model_flops_per_sample(run.model, request.config.padded_vocabulary) / result.step_seconds / 1e9;
+  result.gflops =
+      samples * cost::model_flops_per_sample(run.model, request.config.padded_vocabulary) / result.step_seconds / 1e9;
   result.sgemm_gflops = sgemm_gflops(request.cpu_threads);
   return result;
 }

@@ -15,7 +15,9 @@ std::string with_commas(int64_t number) {
   return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
 }
 
-bool on_cpu(const config::Trainer& trainer) { return trainer.accelerator != "gpu"; }
+bool on_cpu(const config::Trainer& trainer) {
+  return trainer.accelerator != "gpu";
+}
 
 }  // namespace
 
@@ -47,8 +49,10 @@ std::string describe_model(const config::Run& run, int64_t vocabulary) {
                       cost::causal_flops_per_sample(run.model, padded));
   const model::WorstRank worst = model::memory_of_worst_rank(request);
   if (layout.world() > 1) {
-    text += fmt::format("layout           {} ranks: tensor {}, pipeline {} x {} chunks, context {}, data {}; the largest rank is in stage {}\n",
-                        layout.world(), layout.tensor, layout.pipeline, layout.chunks, layout.context, layout.data, worst.stage);
+    text += fmt::format(
+        "layout           {} ranks: tensor {}, pipeline {} x {} chunks, context {}, data {}; the largest rank is in "
+        "stage {}\n",
+        layout.world(), layout.tensor, layout.pipeline, layout.chunks, layout.context, layout.data, worst.stage);
   }
   return text + worst.table.to_text();
 }

@@ -55,7 +55,9 @@ double Engine::forward(const data::MicroBatch& micro_batch, int64_t step, double
   return sum_of_losses();
 }
 
-void Engine::backward() { chunk_.backward(context(true, step_), ids_); }
+void Engine::backward() {
+  chunk_.backward(context(true, step_), ids_);
+}
 
 double Engine::evaluate(const data::MicroBatch& micro_batch) {
   take(micro_batch);
@@ -76,8 +78,8 @@ model::Context Engine::context(bool training, int64_t step) {
 
 void Engine::take(const data::MicroBatch& micro_batch) {
   MEGALITH_CHECK(micro_batch.batch == options_.batch && micro_batch.length == options_.length,
-                 "micro batch of {} x {} tokens, engine of {} x {}", micro_batch.batch, micro_batch.length, options_.batch,
-                 options_.length);
+                 "micro batch of {} x {} tokens, engine of {} x {}", micro_batch.batch, micro_batch.length,
+                 options_.batch, options_.length);
   std::memcpy(ids_.data, micro_batch.inputs.data(), static_cast<size_t>(ids_.bytes()));
   std::memcpy(targets_.ids.data, micro_batch.targets.data(), static_cast<size_t>(targets_.ids.bytes()));
   std::memcpy(sample_ids_.data, micro_batch.sample_ids.data(), static_cast<size_t>(sample_ids_.bytes()));

@@ -51,7 +51,9 @@ class Engine {
   double evaluate(const data::MicroBatch& micro_batch);
 
   void zero_gradients() { store_.zero_gradients(stream_); }
-  optim::UpdateResult update(double learning_rate, int64_t update) { return optimizer_->update(stream_, learning_rate, update); }
+  optim::UpdateResult update(double learning_rate, int64_t update) {
+    return optimizer_->update(stream_, learning_rate, update);
+  }
 
   const cost::MemoryTable& memory() const { return memory_; }
   const Arenas& arenas() const { return arenas_; }

@@ -23,11 +23,13 @@ int32_t sample_token(std::vector<float> logits, const GenerateOptions& options, 
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
   });
-  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(options.top_k));
+  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size()))
+    order.resize(static_cast<size_t>(options.top_k));
 
   const double highest = logits[static_cast<size_t>(order.front())];
   std::vector<double> weights;
-  for (const int32_t id : order) weights.push_back(std::exp((logits[static_cast<size_t>(id)] - highest) / options.temperature));
+  for (const int32_t id : order)
+    weights.push_back(std::exp((logits[static_cast<size_t>(id)] - highest) / options.temperature));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
 
   // The smallest set of likeliest tokens whose probability reaches top_p.

@@ -14,7 +14,8 @@
 namespace megalith::train {
 
 checkpoint::Loaded open_checkpoint(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) user_error("{} is not a directory; name a run or a checkpoint", path.string());
+  if (!std::filesystem::is_directory(path))
+    user_error("{} is not a directory; name a run or a checkpoint", path.string());
   if (std::filesystem::exists(path / "manifest.json")) return checkpoint::Loaded::open(path);
   const std::filesystem::path steps = std::filesystem::is_directory(path / "checkpoints") ? path / "checkpoints" : path;
   checkpoint::Store store(steps);
@@ -27,7 +28,8 @@ checkpoint::Loaded open_checkpoint(const std::filesystem::path& path) {
 }
 
 config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<std::string>& overrides) {
-  const std::vector<config::Source> sources{{.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config}};
+  const std::vector<config::Source> sources{
+      {.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config}};
   config::Run run = config::load(sources, overrides);
   config::validate(run);
   return run;
@@ -46,8 +48,8 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
   engine.restore(checkpoint);
   const int64_t available = dataset->size() / request.batch;
   if (available == 0) {
-    user_error("the split holds {} samples, less than one micro batch of {}; use model.micro_batch_size=1", dataset->size(),
-               request.batch);
+    user_error("the split holds {} samples, less than one micro batch of {}; use model.micro_batch_size=1",
+               dataset->size(), request.batch);
   }
   const int64_t batches = options.batches > 0 ? std::min(options.batches, available) : available;
   data::Batcher batcher(*dataset, {.global_batch = request.batch,

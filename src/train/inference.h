@@ -13,8 +13,8 @@
 
 namespace megalith::train {
 
-// A checkpoint by any name that a person gives it: a step's directory, a `checkpoints` directory (then its newest verified
-// step) or a run directory. Damaged ones that are passed over are told to the log.
+// A checkpoint by any name that a person gives it: a step's directory, a `checkpoints` directory (then its newest
+// verified step) or a run directory. Damaged ones that are passed over are told to the log.
 checkpoint::Loaded open_checkpoint(const std::filesystem::path& path);
 
 // The config that a checkpoint was trained with, changed by `overrides`, validated for one CPU rank.

@@ -17,7 +17,8 @@ void create_or_explain(const std::filesystem::path& path) {
   try {
     make_directory(path);
   } catch (const Error& error) {
-    user_error("the run directory cannot be used: {}; choose another with exp_manager.explicit_log_dir=DIR", error.what());
+    user_error("the run directory cannot be used: {}; choose another with exp_manager.explicit_log_dir=DIR",
+               error.what());
   }
 }
 
@@ -45,15 +46,16 @@ RunDirectory RunDirectory::open(const config::Run& run) {
     // Only a lock: a run that ended before it began.
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       if (entry.path().filename() != ".lock") {
-        user_error("{} holds files that are not a run's ({}); choose another exp_manager.explicit_log_dir", path.string(),
-                   entry.path().filename().string());
+        user_error("{} holds files that are not a run's ({}); choose another exp_manager.explicit_log_dir",
+                   path.string(), entry.path().filename().string());
       }
     }
   }
   if (is_run && !run.exp_manager.resume_if_exists) {
-    user_error("{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
-               "exp_manager.explicit_log_dir",
-               path.string());
+    user_error(
+        "{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
+        "exp_manager.explicit_log_dir",
+        path.string());
   }
   create_or_explain(path);
   File held = lock(path);

@@ -8,7 +8,8 @@
 
 namespace megalith::train {
 
-// Everything that a run makes lies in one directory. Holding this object means owning it: no second process writes there.
+// Everything that a run makes lies in one directory. Holding this object means owning it: no second process writes
+// there.
 class RunDirectory {
  public:
   // Creates it, or takes an existing one where exp_manager.resume_if_exists allows; else a user error. A directory that

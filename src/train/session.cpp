@@ -34,9 +34,10 @@ std::string new_run_id() {
 void refuse_what_cannot_run_here(const config::Run& run) {
   const int64_t world = config::world_size(run.trainer);
   if (world != 1) {
-    user_error("the config asks for {} ranks (trainer.devices x trainer.num_nodes); this program trains on one. Use "
-               "trainer.devices=1 trainer.num_nodes=1 and parallel sizes of 1, or --dry-run to see what the layout needs",
-               world);
+    user_error(
+        "the config asks for {} ranks (trainer.devices x trainer.num_nodes); this program trains on one. Use "
+        "trainer.devices=1 trainer.num_nodes=1 and parallel sizes of 1, or --dry-run to see what the layout needs",
+        world);
   }
   if (run.trainer.accelerator == "gpu") {
     user_error("trainer.accelerator=gpu: this build of Megalith computes on the CPU; use trainer.accelerator=cpu");
@@ -60,7 +61,8 @@ void note_changes(const config::Run& run, const std::string& stored_config) {
     const std::string old_value = config::value_text(old_keys[i].field);
     const std::string new_value = config::value_text(new_keys[i].field);
     if (old_value != new_value) {
-      observe::log_info(fmt::format("changed since the checkpoint: {} from {} to {}", new_keys[i].path, old_value, new_value));
+      observe::log_info(
+          fmt::format("changed since the checkpoint: {} from {} to {}", new_keys[i].path, old_value, new_value));
     }
   }
 }
@@ -154,19 +156,22 @@ void print_start(const config::Run& run, const config::LoadReport& report, const
 }
 
 void print_summary(const Summary& summary, const RunDirectory& directory, const checkpoint::Store& store) {
-  std::string text = fmt::format("{} {} steps, {} tokens in {} ({:.0f} tokens/s)",
-                                 summary.ending == Ending::complete ? "done:" : "stopped early:", summary.steps_done,
-                                 summary.tokens, format_duration(summary.train_seconds),
-                                 summary.train_seconds > 0 ? static_cast<double>(summary.tokens) / summary.train_seconds : 0.0);
+  std::string text =
+      fmt::format("{} {} steps, {} tokens in {} ({:.0f} tokens/s)",
+                  summary.ending == Ending::complete ? "done:" : "stopped early:", summary.steps_done, summary.tokens,
+                  format_duration(summary.train_seconds),
+                  summary.train_seconds > 0 ? static_cast<double>(summary.tokens) / summary.train_seconds : 0.0);
   if (!summary.stop_reason.empty()) text += fmt::format(", on {}", summary.stop_reason);
   text += '\n';
   if (summary.train_loss) text += fmt::format("  training loss    {:.4f}\n", *summary.train_loss);
   if (summary.validation_loss) text += fmt::format("  validation loss  {:.4f}\n", *summary.validation_loss);
   if (summary.skipped_steps > 0) text += fmt::format("  skipped steps    {}\n", summary.skipped_steps);
   text += fmt::format("  run directory    {}\n", directory.path().string());
-  if (std::filesystem::exists(store.directory())) text += fmt::format("  checkpoints      {}\n", store.directory().string());
+  if (std::filesystem::exists(store.directory()))
+    text += fmt::format("  checkpoints      {}\n", store.directory().string());
   text += fmt::format("  report           {}\n", directory.report().string());
-  if (summary.ending == Ending::stopped_early) text += "  run the same command with exp_manager.resume_if_exists=true to continue\n";
+  if (summary.ending == Ending::stopped_early)
+    text += "  run the same command with exp_manager.resume_if_exists=true to continue\n";
   std::cout << text << std::flush;
 }
 

@@ -17,8 +17,8 @@ Metrics StepMetrics::of_step(const StepReport& report) {
   // NeMo logs the mean over the last few steps.
   recent_seconds_.push_back(report.seconds);
   if (static_cast<int64_t>(recent_seconds_.size()) > timing_window_) recent_seconds_.pop_front();
-  const double mean_seconds =
-      std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0) / static_cast<double>(recent_seconds_.size());
+  const double mean_seconds = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0) /
+                              static_cast<double>(recent_seconds_.size());
   return {.kind = "train",
           .step = report.step,
           .values = {{"reduced_train_loss", report.result.loss},

@@ -12,12 +12,13 @@ namespace megalith::train {
 
 namespace {
 data::BatcherOptions training_batches(const config::Run& run, const checkpoint::RunState& state, int32_t eod) {
-  return {.global_batch = run.model.global_batch_size,
-          .micro_batch = run.model.micro_batch_size,
-          .consumed_samples = state.consumed_samples,
-          .eod_mask_loss = run.model.data.eod_mask_loss,
-          .eod = eod,
-          .read_ahead_until = state.consumed_samples + (run.trainer.max_steps - state.step) * run.model.global_batch_size};
+  return {
+      .global_batch = run.model.global_batch_size,
+      .micro_batch = run.model.micro_batch_size,
+      .consumed_samples = state.consumed_samples,
+      .eod_mask_loss = run.model.data.eod_mask_loss,
+      .eod = eod,
+      .read_ahead_until = state.consumed_samples + (run.trainer.max_steps - state.step) * run.model.global_batch_size};
 }
 }  // namespace
 
@@ -30,7 +31,9 @@ Trainer::Trainer(const Parts& parts)
       batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary.eod)),
       schedule_(parallel::single_stage_schedule(batcher_.micro_batches())),
       metrics_(parts.run, parts.engine.options().model.padded_vocabulary, parts.train_data.size()),
-      stop_(parts.run.trainer.max_time.empty() ? 0.0 : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))) {}
+      stop_(parts.run.trainer.max_time.empty()
+                ? 0.0
+                : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))) {}
 
 Summary Trainer::run() {
   summary_.first_step = state_.step;
@@ -61,8 +64,7 @@ Summary Trainer::run() {
   summary_.stop_reason = stop_.reason();
   summary_.steps_done = state_.step;
   summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
-  summary_.tokens =
-      (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
+  summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
   if (parts_.store != nullptr && saved_step_ != state_.step) save(true);
   return summary_;
 }
@@ -79,10 +81,9 @@ bool Trainer::save_due() const {
 
 void Trainer::act_on_non_finite(const StepResult& result) {
   if (!result.update.skipped && std::isfinite(result.loss)) return;
-  const std::string what =
-      result.update.skipped
-          ? fmt::format("step {}: the gradient of {} is not finite (loss {})", state_.step, result.update.first_non_finite, result.loss)
-          : fmt::format("step {}: the loss is not finite", state_.step);
+  const std::string what = result.update.skipped ? fmt::format("step {}: the gradient of {} is not finite (loss {})",
+                                                               state_.step, result.update.first_non_finite, result.loss)
+                                                 : fmt::format("step {}: the loss is not finite", state_.step);
   telemetry_.emit(Event{.name = "non_finite", .step = state_.step, .reason = what});
   if (run_.on_non_finite == "stop") {
     fail(ErrorKind::internal,
@@ -96,12 +97,12 @@ void Trainer::act_on_non_finite(const StepResult& result) {
 
 void Trainer::validate() {
   Span span(telemetry_, "validation", state_.step);
-  data::Batcher batcher(*parts_.validation_data, {.global_batch = run_.model.global_batch_size,
-                                                  .micro_batch = run_.model.micro_batch_size,
-                                                  .eod_mask_loss = run_.model.data.eod_mask_loss,
-                                                  .eod = parts_.vocabulary.eod,
-                                                  .read_ahead_until = run_.trainer.limit_val_batches *
-                                                                      run_.model.global_batch_size});
+  data::Batcher batcher(*parts_.validation_data,
+                        {.global_batch = run_.model.global_batch_size,
+                         .micro_batch = run_.model.micro_batch_size,
+                         .eod_mask_loss = run_.model.data.eod_mask_loss,
+                         .eod = parts_.vocabulary.eod,
+                         .read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size});
   const double loss = mean_loss(engine_, batcher, run_.trainer.limit_val_batches);
   summary_.validation_loss = loss;
   span.add("val_loss", loss);

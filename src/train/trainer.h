@@ -12,8 +12,8 @@
 #include "train/engine.h"
 #include "train/run_directory.h"
 #include "train/step.h"
-#include "train/stop.h"
 #include "train/step_metrics.h"
+#include "train/stop.h"
 
 namespace megalith::train {
 
@@ -34,7 +34,8 @@ struct Summary {
   int64_t skipped_steps = 0;
 };
 
-// Runs THE loop. The engine and the telemetry are made by the caller (session.h), the trainer decides the order of events.
+// Runs THE loop. The engine and the telemetry are made by the caller (session.h), the trainer decides the order of
+// events.
 class Trainer {
  public:
   struct Parts {

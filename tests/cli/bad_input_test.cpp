@@ -25,12 +25,15 @@ struct Case {
 class BadInput : public ::testing::Test {
  protected:
   BadInput() {
-    std::ofstream(dir_ / "text.txt") << "In the beginning was the word, and the word was short.\n\nThe end came soon.\n";
-    EXPECT_EQ(run_program("data tokenize --input text.txt --output-prefix good --append-eod --split-paragraphs", path()).exit_code,
+    std::ofstream(dir_ / "text.txt")
+        << "In the beginning was the word, and the word was short.\n\nThe end came soon.\n";
+    EXPECT_EQ(run_program("data tokenize --input text.txt --output-prefix good --append-eod --split-paragraphs", path())
+                  .exit_code,
               0);
     for (const char* name : {"truncated", "foreign"}) {
       for (const char* suffix : {".bin", ".idx"}) {
-        std::filesystem::copy_file(dir_ / (std::string("good_text_document") + suffix), dir_ / (std::string(name) + suffix));
+        std::filesystem::copy_file(dir_ / (std::string("good_text_document") + suffix),
+                                   dir_ / (std::string(name) + suffix));
       }
     }
     std::filesystem::resize_file(dir_ / "truncated.bin", 40);
@@ -54,12 +57,18 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
       {"wrong type", mock + "trainer.max_steps=many", 2, {"trainer.max_steps", "many"}},
       {"missing recipe", "train -c nowhere.yaml", 2, {"nowhere.yaml"}},
       {"heads do not divide", mock + "model.num_attention_heads=3", 2, {"model.num_attention_heads"}},
-      {"batch is no multiple", mock + "model.micro_batch_size=2 model.global_batch_size=3", 2, {"model.global_batch_size"}},
+      {"batch is no multiple",
+       mock + "model.micro_batch_size=2 model.global_batch_size=3",
+       2,
+       {"model.global_batch_size"}},
       {"fp16", mock + "trainer.precision=16", 2, {"bf16"}},
       {"missing data", data("missing_text_document"), 2, {"missing_text_document"}},
       {"truncated data", data("truncated"), 2, {"truncated.bin"}},
       {"foreign data", data("foreign"), 2, {"foreign.idx"}},
-      {"id beyond the vocabulary", data("good_text_document") + "model.tokenizer.type=HuggingFaceTokenizer model.tokenizer.vocab_size=100", 2, {"good_text_document", "100"}},
+      {"id beyond the vocabulary",
+       data("good_text_document") + "model.tokenizer.type=HuggingFaceTokenizer model.tokenizer.vocab_size=100",
+       2,
+       {"good_text_document", "100"}},
       {"run directory under a file", mock + "exp_manager.explicit_log_dir=text.txt/run", 2, {"text.txt/run"}},
       {"full disk", mock + "resilience.failpoints=[checkpoint.before_manifest=io]", 1, {"checkpoint"}},
       {"no such checkpoint", "generate --checkpoint nowhere", 2, {"nowhere"}},
@@ -70,7 +79,8 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
     const Outcome outcome = run_program(bad.arguments, path());
     EXPECT_EQ(outcome.exit_code, bad.exit_code) << bad.what << "\n" << outcome.output;
     for (const std::string& words : bad.said) {
-      EXPECT_NE(outcome.output.find(words), std::string::npos) << bad.what << " does not say '" << words << "'\n" << outcome.output;
+      EXPECT_NE(outcome.output.find(words), std::string::npos) << bad.what << " does not say '" << words << "'\n"
+                                                               << outcome.output;
     }
   }
 }

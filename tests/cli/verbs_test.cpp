@@ -22,16 +22,19 @@ TEST(Verbs, TextBecomesAModelThatWrites) {
     std::ofstream text(dir / "text.txt");
     for (int i = 0; i < 200; ++i) text << "the cat sat on the mat, and the dog sat on the cat\n\n";
   }
-  Outcome outcome = run_program("data tokenize --input text.txt --output-prefix cats --append-eod --split-paragraphs", path);
+  Outcome outcome =
+      run_program("data tokenize --input text.txt --output-prefix cats --append-eod --split-paragraphs", path);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  outcome = run_program(std::string("train ") + kModel +
-                            "trainer.max_steps=30 trainer.val_check_interval=15 trainer.limit_val_batches=2 model.optim.lr=0.01 "
-                            "model.data.data_impl=mmap model.data.data_prefix=[cats_text_document] model.data.splits_string=90,10,0 "
-                            "exp_manager.explicit_log_dir=run",
-                        path);
+  outcome = run_program(
+      std::string("train ") + kModel +
+          "trainer.max_steps=30 trainer.val_check_interval=15 trainer.limit_val_batches=2 model.optim.lr=0.01 "
+          "model.data.data_impl=mmap model.data.data_prefix=[cats_text_document] model.data.splits_string=90,10,0 "
+          "exp_manager.explicit_log_dir=run",
+      path);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   // At the start the config, the parameter count and the memory table; at the end where things are.
-  for (const char* words : {"max_steps: 30", "parameters ", "activations ", "30/30", "val_loss=", "tokens/s", "run/report.html"}) {
+  for (const char* words :
+       {"max_steps: 30", "parameters ", "activations ", "30/30", "val_loss=", "tokens/s", "run/report.html"}) {
     EXPECT_NE(outcome.output.find(words), std::string::npos) << words << "\n" << outcome.output;
   }
   outcome = run_program("evaluate --checkpoint run --trigram", path);
@@ -72,7 +75,8 @@ TEST(Verbs, DryRunOfEveryRecipeAllocatesNothing) {
 }
 
 TEST(Verbs, EveryVerbHasHelpWithAnExample) {
-  for (const char* verb : {"train", "generate", "evaluate", "data tokenize", "checkpoint inspect", "checkpoint verify", "bench step"}) {
+  for (const char* verb :
+       {"train", "generate", "evaluate", "data tokenize", "checkpoint inspect", "checkpoint verify", "bench step"}) {
     const Outcome outcome = run_program(std::string(verb) + " --help");
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_NE(outcome.output.find("  megalith "), std::string::npos) << verb;

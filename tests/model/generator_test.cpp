@@ -21,9 +21,10 @@ std::vector<float> fed_in_pieces(TinyModel& model, const std::vector<int64_t>& p
   std::vector<float> logits(static_cast<size_t>(config.padded_vocabulary));
   int64_t position = 0;
   for (const int64_t piece : pieces) {
-    generator.feed({.stream = model.stream, .scratch = scratch, .batch = 1, .length = piece, .position_offset = position},
-                   Tensor(model.ids.data() + position, DType::i32, {piece}),
-                   Tensor(logits.data(), DType::f32, {1, config.padded_vocabulary}));
+    generator.feed(
+        {.stream = model.stream, .scratch = scratch, .batch = 1, .length = piece, .position_offset = position},
+        Tensor(model.ids.data() + position, DType::i32, {piece}),
+        Tensor(logits.data(), DType::f32, {1, config.padded_vocabulary}));
     position += piece;
   }
   return logits;
@@ -42,7 +43,8 @@ TEST(Generator, PiecesGiveTheSameLogitsAsTheWhole) {
 
 // The golden file's logits: the generator's road through the model ends where PyTorch's does.
 TEST(Generator, LogitsAgreeWithPyTorch) {
-  const std::pair<const char*, ModelConfig> cases[] = {{"gpt.safetensors", tiny_gpt()}, {"llama.safetensors", tiny_llama()}};
+  const std::pair<const char*, ModelConfig> cases[] = {{"gpt.safetensors", tiny_gpt()},
+                                                       {"llama.safetensors", tiny_llama()}};
   for (const auto& [file, config] : cases) {
     auto reader = checkpoint::SafetensorsReader::open(std::string(MEGALITH_SOURCE_DIR) + "/tests/golden/" + file);
     TinyModel model(config, 1, kLength);

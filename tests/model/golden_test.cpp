@@ -67,7 +67,8 @@ void expect_close(const ModelConfig& config, const parallel::ParameterSpec& spec
     zero_k_bias(config, expected);
   }
   const Shape shape{static_cast<int64_t>(expected.size())};
-  EXPECT_LT(relative_error(Tensor(values.data(), DType::f32, shape), Tensor(expected.data(), DType::f32, shape)), kTolerance)
+  EXPECT_LT(relative_error(Tensor(values.data(), DType::f32, shape), Tensor(expected.data(), DType::f32, shape)),
+            kTolerance)
       << what << " of " << spec.name;
 }
 
@@ -75,15 +76,16 @@ void compare(const std::string& file, const ModelConfig& config) {
   Golden golden(file);
   TinyModel model(config, kBatch, kLength, 2);
   for (const parallel::Parameter& parameter : model.store.all()) {
-    const std::vector<float> values = golden.floats("weights/" + parameter.spec->name, unpadded(config, *parameter.spec));
+    const std::vector<float> values =
+        golden.floats("weights/" + parameter.spec->name, unpadded(config, *parameter.spec));
     std::copy(values.begin(), values.end(), parameter.weight.as<float>());
   }
   const std::vector<int32_t> tokens = golden.tokens();
 
   Arena masters("masters", Device::cpu, 0);
   Arena moments("moments", Device::cpu, model.table.bytes_of("moments"));
-  optim::Optimizer optimizer({.lr = 1e-3, .weight_decay = 0.1, .betas = {0.9, 0.95}, .eps = 1e-8}, 1.0, model.store, masters,
-                             moments);
+  optim::Optimizer optimizer({.lr = 1e-3, .weight_decay = 0.1, .betas = {0.9, 0.95}, .eps = 1e-8}, 1.0, model.store,
+                             masters, moments);
   optimizer.initialise(model.stream);
   for (int64_t step = 0; step < kSteps; ++step) {
     take_tokens(model, tokens, step);
@@ -99,12 +101,17 @@ void compare(const std::string& file, const ModelConfig& config) {
   }
   for (const parallel::Parameter& parameter : model.store.all()) {
     expect_close(config, *parameter.spec, parameter.weight,
-                 golden.floats("updated/" + parameter.spec->name, unpadded(config, *parameter.spec)), "weight after 10 steps");
+                 golden.floats("updated/" + parameter.spec->name, unpadded(config, *parameter.spec)),
+                 "weight after 10 steps");
   }
 }
 
-TEST(Golden, GptAgreesWithPyTorch) { compare("gpt.safetensors", tiny_gpt()); }
-TEST(Golden, LlamaAgreesWithPyTorch) { compare("llama.safetensors", tiny_llama()); }
+TEST(Golden, GptAgreesWithPyTorch) {
+  compare("gpt.safetensors", tiny_gpt());
+}
+TEST(Golden, LlamaAgreesWithPyTorch) {
+  compare("llama.safetensors", tiny_llama());
+}
 
 }  // namespace
 }  // namespace megalith::model::testing

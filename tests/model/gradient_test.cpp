@@ -36,7 +36,9 @@ void check_against_finite_differences(ModelConfig config) {
   }
 }
 
-TEST(Gradient, GptMatchesFiniteDifferences) { check_against_finite_differences(tiny_gpt()); }
+TEST(Gradient, GptMatchesFiniteDifferences) {
+  check_against_finite_differences(tiny_gpt());
+}
 
 TEST(Gradient, GptWithDropoutMatchesFiniteDifferences) {
   ModelConfig config = tiny_gpt();
@@ -45,7 +47,9 @@ TEST(Gradient, GptWithDropoutMatchesFiniteDifferences) {
   check_against_finite_differences(config);
 }
 
-TEST(Gradient, LlamaMatchesFiniteDifferences) { check_against_finite_differences(tiny_llama()); }
+TEST(Gradient, LlamaMatchesFiniteDifferences) {
+  check_against_finite_differences(tiny_llama());
+}
 
 }  // namespace
 }  // namespace megalith::model::testing

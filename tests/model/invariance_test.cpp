@@ -24,7 +24,8 @@ void expect_same_bits(const TinyModel& a, const TinyModel& b, const char* what) 
   for (size_t i = 0; i < a.store.all().size(); ++i) {
     const Tensor x = a.store.all()[i].gradient;
     const Tensor y = b.store.all()[i].gradient;
-    EXPECT_EQ(std::memcmp(x.data, y.data, static_cast<size_t>(x.bytes())), 0) << what << ": " << a.store.all()[i].spec->name;
+    EXPECT_EQ(std::memcmp(x.data, y.data, static_cast<size_t>(x.bytes())), 0)
+        << what << ": " << a.store.all()[i].spec->name;
   }
 }
 

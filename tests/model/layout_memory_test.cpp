@@ -21,11 +21,13 @@ ModelConfig gpt3_175b() {
 }
 
 TEST(LayoutMemory, WeightsOfAllStagesAddUpToTheModel) {
-  const MemoryRequest request{.config = gpt3_175b(),
-                              .layout = {.tensor = 4, .pipeline = 8, .chunks = 2, .data = 8, .sequence_parallel = true, .shards_optimizer = true},
-                              .batch = 1,
-                              .length = 2048,
-                              .micro_batches = 256};
+  const MemoryRequest request{
+      .config = gpt3_175b(),
+      .layout =
+          {.tensor = 4, .pipeline = 8, .chunks = 2, .data = 8, .sequence_parallel = true, .shards_optimizer = true},
+      .batch = 1,
+      .length = 2048,
+      .micro_batches = 256};
   int64_t weights = 0;
   for (int64_t stage = 0; stage < 8; ++stage) weights += memory_of_stage(request, stage).bytes_of("weights");
   const int64_t parameters = logical_parameters(request.config).elements();
@@ -36,17 +38,19 @@ TEST(LayoutMemory, WeightsOfAllStagesAddUpToTheModel) {
 }
 
 TEST(LayoutMemory, TheFirstStageHoldsTheMostActivations) {
-  const MemoryRequest request{.config = gpt3_175b(),
-                              .layout = {.tensor = 8, .pipeline = 16, .data = 4, .sequence_parallel = true, .shards_optimizer = true},
-                              .batch = 1,
-                              .length = 2048,
-                              .micro_batches = 128};
+  const MemoryRequest request{
+      .config = gpt3_175b(),
+      .layout = {.tensor = 8, .pipeline = 16, .data = 4, .sequence_parallel = true, .shards_optimizer = true},
+      .batch = 1,
+      .length = 2048,
+      .micro_batches = 128};
   EXPECT_EQ(memory_of_worst_rank(request).stage, 0);
   EXPECT_GT(memory_of_stage(request, 0).bytes_of("activations"), memory_of_stage(request, 15).bytes_of("activations"));
 }
 
 TEST(LayoutMemory, RecomputeSavesMemory) {
-  MemoryRequest request{.config = gpt3_175b(), .layout = {.tensor = 8, .pipeline = 8}, .batch = 1, .length = 2048, .micro_batches = 64};
+  MemoryRequest request{
+      .config = gpt3_175b(), .layout = {.tensor = 8, .pipeline = 8}, .batch = 1, .length = 2048, .micro_batches = 64};
   const int64_t none = memory_of_worst_rank(request).table.total();
   request.config.recompute = Recompute::selective;
   const int64_t selective = memory_of_worst_rank(request).table.total();

@@ -66,8 +66,10 @@ class TinyModel {
     for (int64_t i = 0; i < batch; ++i) sample_ids.push_back(100 + i);
     store.initialise(stream, 7);
     for (size_t i = 0; i < tokens; ++i) {
-      ids[i] = static_cast<int32_t>(philox(1, {static_cast<uint32_t>(i), 0, 0, 0})[0] % static_cast<uint32_t>(config.vocabulary));
-      target_ids[i] = static_cast<int32_t>(philox(2, {static_cast<uint32_t>(i), 0, 0, 0})[0] % static_cast<uint32_t>(config.vocabulary));
+      ids[i] = static_cast<int32_t>(philox(1, {static_cast<uint32_t>(i), 0, 0, 0})[0] %
+                                    static_cast<uint32_t>(config.vocabulary));
+      target_ids[i] = static_cast<int32_t>(philox(2, {static_cast<uint32_t>(i), 0, 0, 0})[0] %
+                                           static_cast<uint32_t>(config.vocabulary));
     }
   }
 

@@ -2,14 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "checkpoint/temporary_directory.h"
 #include "core/error.h"
 #include "observe/files.h"
 
 namespace megalith::observe {
 namespace {
+
+// Digits as 0, single level letters as A.
+std::string shape_of(std::string text) {
+  for (char& c : text) c = c >= '0' && c <= '9' ? '0' : c;
+  if (text.size() > 10) text[10] = text[10] == 'I' || text[10] == 'W' || text[10] == 'E' ? 'A' : text[10];
+  return text;
+}
 
 TEST(LogFiles, EverythingInOneFileAndWarningsInTheOther) {
   const test::TemporaryDirectory directory;
@@ -24,8 +29,8 @@ TEST(LogFiles, EverythingInOneFileAndWarningsInTheOther) {
 
   const auto all = test::lines_of(directory / "nemo_log_globalrank-3_localrank-1.txt");
   ASSERT_EQ(all.size(), 3u);
-  const std::regex format(R"(\[Megalith [IWE] \d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\] .*)");
-  for (const std::string& line : all) EXPECT_TRUE(std::regex_match(line, format)) << line;
+  for (const std::string& line : all)
+    EXPECT_EQ(shape_of(line.substr(0, 33)), "[Megalith A 0000-00-00 00:00:00] ") << line;
   EXPECT_TRUE(all[0].starts_with("[Megalith I ") && all[0].ends_with("] started")) << all[0];
   EXPECT_TRUE(all[1].ends_with("] careful {}")) << all[1];
   EXPECT_TRUE(all[2].ends_with("] broken \\x1b[2J\\x0d")) << all[2];

@@ -11,7 +11,8 @@ namespace megalith::optim {
 namespace {
 
 config::Optim recipe(const std::string& name) {
-  return {.lr = 1e-3, .sched = {.name = name, .warmup_steps = 10, .constant_steps = 20, .min_lr = 1e-4, .max_steps = 100}};
+  return {.lr = 1e-3,
+          .sched = {.name = name, .warmup_steps = 10, .constant_steps = 20, .min_lr = 1e-4, .max_steps = 100}};
 }
 
 TEST(LearningRate, WarmsUpLinearlyFromZero) {
@@ -39,7 +40,9 @@ TEST(LearningRate, LinearAndWsdDecayAlongALine) {
   EXPECT_DOUBLE_EQ(learning_rate(wsd, 80), 1e-4);
 }
 
-TEST(LearningRate, ConstantStays) { EXPECT_EQ(learning_rate(recipe("constant"), 5000), 1e-3); }
+TEST(LearningRate, ConstantStays) {
+  EXPECT_EQ(learning_rate(recipe("constant"), 5000), 1e-3);
+}
 
 // A real NeMo run of GPT-3 175B: every learning rate that it logged, in fp32.
 TEST(LearningRate, ReproducesTheGoldenDlloggerFile) {
@@ -48,7 +51,8 @@ TEST(LearningRate, ReproducesTheGoldenDlloggerFile) {
   ASSERT_TRUE(file.is_open());
   const config::Optim optim{
       .lr = 9e-5,
-      .sched = {.name = "CosineAnnealing", .warmup_steps = 115, .constant_steps = 12500, .min_lr = 9e-6, .max_steps = 50}};
+      .sched = {
+          .name = "CosineAnnealing", .warmup_steps = 115, .constant_steps = 12500, .min_lr = 9e-6, .max_steps = 50}};
   int steps = 0;
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json record = nlohmann::json::parse(line.substr(5));

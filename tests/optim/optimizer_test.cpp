@@ -17,7 +17,8 @@ class OptimizerTest : public ::testing::Test {
     table.add({.name = "bias", .shape = {2}, .initial = parallel::Initial::ones});
     store_ = std::make_unique<parallel::ParameterStore>(table, compute, weights_, &gradients_);
     store_->initialise(stream_, 1);
-    optimizer_ = std::make_unique<Optimizer>(config::Optim{.lr = 0.1, .weight_decay = 0.5}, clip, *store_, masters_, moments_);
+    optimizer_ =
+        std::make_unique<Optimizer>(config::Optim{.lr = 0.1, .weight_decay = 0.5}, clip, *store_, masters_, moments_);
     optimizer_->initialise(stream_);
   }
 
@@ -77,7 +78,8 @@ TEST_F(OptimizerTest, Bf16WeightsFollowTheirMasters) {
   set_gradient("bias", 1.0F);
   for (int64_t update = 1; update <= 8; ++update) optimizer_->update(stream_, 1e-3, update);
   EXPECT_NEAR(optimizer_->states()[1].master.as<float>()[0], 1.0 - 8e-3, 1e-5);
-  EXPECT_EQ((*store_)["bias"].weight.as<bfloat16>()[0].bits, bfloat16(optimizer_->states()[1].master.as<float>()[0]).bits);
+  EXPECT_EQ((*store_)["bias"].weight.as<bfloat16>()[0].bits,
+            bfloat16(optimizer_->states()[1].master.as<float>()[0]).bits);
   EXPECT_NE(static_cast<float>((*store_)["bias"].weight.as<bfloat16>()[0]), 1.0F);
 }
 

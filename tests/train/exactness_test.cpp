@@ -52,16 +52,18 @@ TEST_P(Exactness, RecomputeDoesNotChangeTheRun) {
 
 TEST_P(Exactness, MicroBatchesDoNotChangeTheResult) {
   const TempDir dir;
-  const Summary ones = train_quietly(tiny_run(GetParam(), dir / "ones", {"model.micro_batch_size=1", "trainer.max_steps=1"}));
-  const Summary four = train_quietly(tiny_run(GetParam(), dir / "four", {"model.micro_batch_size=4", "trainer.max_steps=1"}));
+  const Summary ones =
+      train_quietly(tiny_run(GetParam(), dir / "ones", {"model.micro_batch_size=1", "trainer.max_steps=1"}));
+  const Summary four =
+      train_quietly(tiny_run(GetParam(), dir / "four", {"model.micro_batch_size=4", "trainer.max_steps=1"}));
   EXPECT_NEAR(*ones.train_loss, *four.train_loss, 1e-5 * *four.train_loss);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Exactness, ::testing::Values(kTinyGpt, kTinyLlama),
                          [](const auto& family) { return family.index == 0 ? "Gpt" : "Llama"; });
 
-// A run that is lengthened goes on in the order it had: its first steps are those of the longer run only if the horizon is
-// kept, which the checkpoint does.
+// A run that is lengthened goes on in the order it had: its first steps are those of the longer run only if the horizon
+// is kept, which the checkpoint does.
 TEST(Lengthening, KeepsTheOrderOfTheFirstPart) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=10", "model.optim.sched.max_steps=20"}));

@@ -39,7 +39,8 @@ TEST(Inference, EvaluatesAndGeneratesFromARun) {
   const auto text_of = [&](uint64_t seed) {
     std::string text;
     // More tokens than the context holds.
-    generate(checkpoint, run, {.prompt = "ab", .max_tokens = 40, .seed = seed}, [&](std::string_view piece) { text += piece; });
+    generate(checkpoint, run, {.prompt = "ab", .max_tokens = 40, .seed = seed},
+             [&](std::string_view piece) { text += piece; });
     return text;
   };
   EXPECT_EQ(text_of(1), text_of(1));

@@ -29,8 +29,9 @@ std::string message_of(ErrorKind kind, Body body) {
 TEST(Session, LeavesTheFilesThatPeopleLookFor) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run"));
-  for (const char* name : {"hparams.yaml", "dllogger/rank-0/dllogger.json", "nemo_log_globalrank-0_localrank-0.txt",
-                           "nemo_error_logs.txt", "events.jsonl", "checkpoints/step-00000020/manifest.json", "report.html"}) {
+  for (const char* name :
+       {"hparams.yaml", "dllogger/rank-0/dllogger.json", "nemo_log_globalrank-0_localrank-0.txt", "nemo_error_logs.txt",
+        "events.jsonl", "checkpoints/step-00000020/manifest.json", "report.html"}) {
     EXPECT_TRUE(std::filesystem::exists(dir / "run" / name)) << name;
   }
 }
@@ -48,7 +49,8 @@ TEST(Session, DlloggerHasOneRecordPerStepWithNemosKeys) {
     if (!record["data"].contains("reduced_train_loss")) continue;
     EXPECT_EQ(record["step"], step);
     EXPECT_EQ(record["data"]["consumed_samples"], 4.0 * static_cast<double>(step + 1));
-    for (const char* key : {"lr", "global_step", "train_backward_timing in s", "grad_norm", "train_step_timing in s", "epoch"}) {
+    for (const char* key :
+         {"lr", "global_step", "train_backward_timing in s", "grad_norm", "train_step_timing in s", "epoch"}) {
       EXPECT_TRUE(record["data"].contains(key)) << key;
     }
     ++step;
@@ -79,9 +81,8 @@ TEST(Session, RefusesToOverwriteARun) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
   const std::string before = final_state(dir / "run", 2);
-  const std::string message = message_of(ErrorKind::user, [&] {
-    train_quietly(tiny_run(kTinyGpt, dir / "run", {"exp_manager.resume_if_exists=false"}));
-  });
+  const std::string message = message_of(
+      ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"exp_manager.resume_if_exists=false"})); });
   EXPECT_NE(message.find("already holds a run"), std::string::npos) << message;
   EXPECT_EQ(final_state(dir / "run", 2), before);
 }
@@ -100,7 +101,8 @@ TEST(Session, RefusesWhatItCannotRun) {
   message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.accelerator=gpu"})); });
   message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.devices=2"})); });
   message_of(ErrorKind::user, [&] {
-    train_quietly(tiny_run(kTinyGpt, dir / "run", {"model.data.data_impl=mmap", "model.data.data_prefix=[/nowhere/text]"}));
+    train_quietly(
+        tiny_run(kTinyGpt, dir / "run", {"model.data.data_impl=mmap", "model.data.data_prefix=[/nowhere/text]"}));
   });
   EXPECT_FALSE(std::filesystem::exists(dir / "run"));
 }
@@ -133,7 +135,8 @@ TEST(Session, RefusesWhenEveryCheckpointIsDamaged) {
 
 TEST(Session, AFailedSaveDoesNotEndTrainingAndTheLastOneMustSucceed) {
   const TempDir dir;
-  const std::vector<std::string> often{"exp_manager.checkpoint_callback_params.every_n_train_steps=5", "trainer.max_steps=12"};
+  const std::vector<std::string> often{"exp_manager.checkpoint_callback_params.every_n_train_steps=5",
+                                       "trainer.max_steps=12"};
   std::vector<std::string> once = often;
   once.push_back("resilience.failpoints=[checkpoint.before_manifest=io@1]");
   EXPECT_EQ(train_quietly(tiny_run(kTinyGpt, dir / "once", once)).steps_done, 12);
@@ -146,7 +149,8 @@ TEST(Session, NonFiniteGradientsStopOrSkipAndNameTheParameter) {
   const TempDir dir;
   const std::vector<std::string> explode{"model.optim.lr=1e30", "model.optim.sched.name=constant",
                                          "model.optim.sched.warmup_steps=0", "trainer.val_check_interval=0"};
-  const std::string message = message_of(ErrorKind::internal, [&] { train_quietly(tiny_run(kTinyGpt, dir / "stop", explode)); });
+  const std::string message =
+      message_of(ErrorKind::internal, [&] { train_quietly(tiny_run(kTinyGpt, dir / "stop", explode)); });
   EXPECT_NE(message.find("step "), std::string::npos) << message;
   EXPECT_NE(message.find("gradient of "), std::string::npos) << message;
   std::vector<std::string> skip = explode;
@@ -159,7 +163,8 @@ TEST(Session, NonFiniteGradientsStopOrSkipAndNameTheParameter) {
 TEST(Session, MaxTimeStopsAndSaves) {
   const TempDir dir;
   const Summary summary = train_quietly(
-      tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=1000000", "trainer.max_time=00:00:00:01", "trainer.val_check_interval=0"}));
+      tiny_run(kTinyGpt, dir / "run",
+               {"trainer.max_steps=1000000", "trainer.max_time=00:00:00:01", "trainer.val_check_interval=0"}));
   EXPECT_EQ(summary.ending, Ending::stopped_early);
   EXPECT_EQ(summary.stop_reason, "trainer.max_time");
   EXPECT_TRUE(std::filesystem::exists(dir / "run/checkpoints" / fmt::format("step-{:08}", summary.steps_done)));

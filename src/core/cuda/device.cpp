@@ -23,12 +23,15 @@ void* acquire_memory(int64_t bytes, const std::string& owner) {
   cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
   if (status == cudaSuccess) status = cudaMemset(memory, 0, static_cast<size_t>(bytes));
   if (status != cudaSuccess) {
-    fail(ErrorKind::device, "cannot allocate {} bytes on the GPU for arena '{}': {}", bytes, owner, cudaGetErrorString(status));
+    fail(ErrorKind::device, "cannot allocate {} bytes on the GPU for arena '{}': {}", bytes, owner,
+         cudaGetErrorString(status));
   }
   return memory;
 }
 
-void release_memory(void* memory) noexcept { cudaFree(memory); }
+void release_memory(void* memory) noexcept {
+  cudaFree(memory);
+}
 
 }  // namespace cuda
 
