@@ -18,8 +18,7 @@ struct SequenceRange {
   bool operator==(const SequenceRange&) const = default;
 };
 
-// "969, 30, 1": shares of train, valid and test, as Megatron reads them. Numbers may be separated by anything; missing
-// ones are 0.
+// "969, 30, 1": shares of train, valid and test (config::parse_splits).
 class Splits {
  public:
   explicit Splits(std::string_view text);

@@ -88,7 +88,8 @@ std::string charts(const RunHistory& history) {
   const Plot time{.title = "Time of a step",
                   .x_label = "step",
                   .y_label = "seconds",
-                  .series = {{"step time", "time", to_points(history.step_seconds)}}};
+                  .series = {{"step time", "time", to_points(history.step_seconds)}},
+                  .from_zero = true};
   std::string html = "<div class=\"charts\">\n";
   for (const Plot& plot : {loss, time}) {
     html += fmt::format("<section class=\"card\"><h2>{}</h2>{}</section>\n", escape_html(plot.title), svg_plot(plot));

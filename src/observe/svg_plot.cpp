@@ -107,7 +107,7 @@ std::string legend(const Plot& plot) {
     if (series->points.empty()) continue;
     svg += fmt::format(R"(<text class="plot-tick" x="{:.1f}" y="{}" text-anchor="end">{}</text>)", right, kTop - 14,
                        escape_html(series->label));
-    right -= 7.0 * static_cast<double>(series->label.size()) + 8;
+    right -= 6.2 * static_cast<double>(series->label.size()) + 8;
     svg += fmt::format(R"(<line class="plot-line {}" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>)",
                        escape_html(series->css_class), right - 16, right, kTop - 18, kTop - 18);
     right -= 30;
@@ -201,6 +201,7 @@ std::string svg_plot(const Plot& plot) {
       frame.y.take(point.y);
     }
   }
+  if (plot.from_zero) frame.y.take(0.0);
   frame.x.make_usable();
   frame.y.make_usable();
   const std::vector<double> xs = nice_ticks(frame.x.low, frame.x.high, 6);

