@@ -16,7 +16,8 @@ namespace megalith::observe {
 namespace {
 constexpr const char* kPattern = "[Megalith %L %Y-%m-%d %H:%M:%S] %v";
 
-std::mutex mutex;
+std::mutex logger_mutex;   // of current()
+std::mutex console_mutex;  // of console_writer(); taken inside a sink, so never around anything else
 
 std::function<void(std::string_view)>& console_writer() {
   static std::function<void(std::string_view)> writer;
@@ -31,7 +32,7 @@ class ConsoleLogSink : public spdlog::sinks::base_sink<std::mutex> {
     const std::string_view line(formatted.data(), formatted.size());
     std::function<void(std::string_view)> writer;
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(console_mutex);
       writer = console_writer();
     }
     if (writer) {
@@ -86,17 +87,17 @@ void set_up_log(const LogOptions& options) {
     }
   }
   auto logger = make_logger(std::move(sinks));
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(logger_mutex);
   current() = std::move(logger);
 }
 
 void set_log_console(std::function<void(std::string_view)> write) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(console_mutex);
   console_writer() = std::move(write);
 }
 
 std::shared_ptr<spdlog::logger> log() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(logger_mutex);
   return current();
 }
 

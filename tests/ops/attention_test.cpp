@@ -154,14 +154,16 @@ void attend(const Case& c, const Named& in, int64_t sample, int64_t head, int64_
   const int64_t kv_head = head / (c.heads / c.kv_heads);
   const int64_t position = c.offset() + query;
   const double* q = in.at("q").data() + ((sample * c.queries + query) * c.heads + head) * c.dim;
-  const auto row = [&](const char* name, int64_t key) {
-    return in.at(name).data() + ((sample * c.keys + key) * c.kv_heads + kv_head) * c.dim;
+  const auto row = [&](const Values& values, int64_t key) {
+    return values.data() + ((sample * c.keys + key) * c.kv_heads + kv_head) * c.dim;
   };
+  const Values& k = in.at("k");
+  const Values& v = in.at("v");
   Values weights;
   double sum = 0.0;
   for (int64_t key = 0; key <= position; ++key) {
     double score = 0.0;
-    for (int64_t i = 0; i < c.dim; ++i) score += q[i] * row("k", key)[i];
+    for (int64_t i = 0; i < c.dim; ++i) score += q[i] * row(k, key)[i];
     weights.push_back(std::exp(scale_of(c) * score));
     sum += weights.back();
   }
@@ -169,7 +171,7 @@ void attend(const Case& c, const Named& in, int64_t sample, int64_t head, int64_
   for (int64_t key = 0; key <= position; ++key) {
     if (!kept(c, in, sample, head, position, key)) continue;
     const double weight = weights[static_cast<size_t>(key)] / sum / (1.0 - c.dropout);
-    for (int64_t i = 0; i < c.dim; ++i) result[i] += weight * row("v", key)[i];
+    for (int64_t i = 0; i < c.dim; ++i) result[i] += weight * row(v, key)[i];
   }
   out["log_sum_exp"][static_cast<size_t>((sample * c.heads + head) * c.queries + query)] = std::log(sum);
 }

@@ -57,14 +57,16 @@ Runner run_gemm(const Case& c) {
 
 Reference naive_gemm(const Case& c) {
   return [c](const Named& in) {
+    const Values& a = in.at("a");
+    const Values& b = in.at("b");
     Values result(static_cast<size_t>(c.m * c.n));
     for (int64_t i = 0; i < c.m; ++i) {
       for (int64_t j = 0; j < c.n; ++j) {
         double sum = c.bias ? in.at("bias")[static_cast<size_t>(j)] : 0.0;
         if (c.beta != 0.0F) sum += in.at("c")[static_cast<size_t>(i * c.n + j)];
         for (int64_t l = 0; l < c.k; ++l) {
-          sum += in.at("a")[static_cast<size_t>(c.transpose_a ? l * c.m + i : i * c.k + l)] *
-                 in.at("b")[static_cast<size_t>(c.transpose_b ? j * c.k + l : l * c.n + j)];
+          sum += a[static_cast<size_t>(c.transpose_a ? l * c.m + i : i * c.k + l)] *
+                 b[static_cast<size_t>(c.transpose_b ? j * c.k + l : l * c.n + j)];
         }
         result[static_cast<size_t>(i * c.n + j)] = sum;
       }
