@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -25,13 +26,19 @@ struct Options {
   bool trigram = false;
 };
 
-// Bits per byte of a trigram model fitted to the training split: what counting alone achieves on the same text.
-double trigram_bits_per_byte(const config::Run& run, data::Split split) {
+// What counting alone achieves on the same text: a trigram model fitted to the training split.
+std::string compare_with_trigram(const config::Run& run, data::Split split, double bits_per_token) {
   const data::IndexedDataset dataset(data::single_prefix(run.model.data));
   const data::Splits splits(run.model.data.splits_string);
   data::ByteNgram trigram;
   trigram.fit(data::read_tokens(dataset, splits.range(data::Split::train, dataset.sequences())));
-  return trigram.bits_per_byte(data::read_tokens(dataset, splits.range(split, dataset.sequences())));
+  const std::vector<int32_t> tokens = data::read_tokens(dataset, splits.range(split, dataset.sequences()));
+  const auto bytes =
+      std::count_if(tokens.begin(), tokens.end(), [](int32_t id) { return id != data::ByteTokenizer::kEod; });
+  const double of_model = bits_per_token * static_cast<double>(tokens.size()) / static_cast<double>(bytes);
+  const double of_trigram = trigram.bits_per_byte(tokens);
+  return fmt::format("bits per byte    {:.4f}; an interpolated trigram model has {:.4f}, the model is {:.4f} {}\n",
+                     of_model, of_trigram, std::abs(of_trigram - of_model), of_model < of_trigram ? "below" : "above");
 }
 
 int run_evaluate(const Options& options) {
@@ -46,13 +53,9 @@ int run_evaluate(const Options& options) {
                            result.tokens, result.seconds)
             << fmt::format("loss             {:.4f}\n", result.loss)
             << fmt::format("perplexity       {:.4f}\n", std::exp(result.loss));
-  if (bytes) std::cout << fmt::format("bits per byte    {:.4f}\n", result.loss / std::numbers::ln2);
-  if (options.trigram) {
-    const double trigram = trigram_bits_per_byte(run, options.evaluate.split);
-    std::cout << fmt::format("trigram          {:.4f} bits per byte; the model is {:.4f} {}\n", trigram,
-                             std::abs(trigram - result.loss / std::numbers::ln2),
-                             trigram > result.loss / std::numbers::ln2 ? "better" : "worse");
-  }
+  const double bits_per_token = result.loss / std::numbers::ln2;
+  std::cout << fmt::format("bits per token   {:.4f}\n", bits_per_token);
+  if (options.trigram) std::cout << compare_with_trigram(run, options.evaluate.split, bits_per_token);
   return kExitComplete;
 }
 

@@ -24,7 +24,7 @@ int run_generate(Options options) {
   std::cout << options.generate.prompt << std::flush;
   const train::Generation result = train::generate(checkpoint, run, options.generate,
                                                    [](std::string_view text) { std::cout << text << std::flush; });
-  std::cout << '\n';
+  std::cout << std::endl;
   std::cerr << fmt::format("[{} tokens, {:.1f} tokens/s]\n", result.tokens,
                            result.seconds > 0.0 ? static_cast<double>(result.tokens) / result.seconds : 0.0);
   return kExitComplete;

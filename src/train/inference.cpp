@@ -14,17 +14,13 @@
 namespace megalith::train {
 
 checkpoint::Loaded open_checkpoint(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path))
-    user_error("{} is not a directory; name a run or a checkpoint", path.string());
-  if (std::filesystem::exists(path / "manifest.json")) return checkpoint::Loaded::open(path);
-  const std::filesystem::path steps = std::filesystem::is_directory(path / "checkpoints") ? path / "checkpoints" : path;
-  checkpoint::Store store(steps);
-  const checkpoint::Latest latest = store.latest_verified();
-  for (const checkpoint::PassedOver& bad : latest.passed_over) {
+  const bool is_run = std::filesystem::is_directory(path / "checkpoints");
+  std::vector<checkpoint::PassedOver> passed_over;
+  checkpoint::Loaded loaded = checkpoint::open_checkpoint(is_run ? path / "checkpoints" : path, passed_over);
+  for (const checkpoint::PassedOver& bad : passed_over) {
     observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.name, bad.reason));
   }
-  if (!latest.step) user_error("{} holds no checkpoint that can be used", steps.string());
-  return store.open(*latest.step);
+  return loaded;
 }
 
 config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<std::string>& overrides) {
