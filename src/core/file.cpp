@@ -13,8 +13,8 @@
 namespace megalith {
 
 namespace {
-int open_or_throw(const std::filesystem::path& path, int flags, const char* purpose) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+int open_or_throw(const std::filesystem::path& path, int flags, const char* purpose, mode_t mode = 0) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   if (fd < 0) io_error_errno(fmt::format("cannot {} {}", purpose, path.string()));
   return fd;
 }
@@ -25,11 +25,11 @@ File File::open_for_reading(const std::filesystem::path& path) {
 }
 
 File File::create_new(const std::filesystem::path& path) {
-  return {path, open_or_throw(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create")};
+  return {path, open_or_throw(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create", 0600)};
 }
 
 File File::open_for_appending(const std::filesystem::path& path) {
-  return {path, open_or_throw(path, O_WRONLY | O_CREAT | O_APPEND, "append to")};
+  return {path, open_or_throw(path, O_WRONLY | O_CREAT | O_APPEND, "append to", 0666)};
 }
 
 File::File(File&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}

@@ -12,8 +12,9 @@ namespace megalith {
 class File {
  public:
   static File open_for_reading(const std::filesystem::path& path);
-  // Fails if the file exists; mode 0600.
+  // Fails if the file exists; for its owner alone.
   static File create_new(const std::filesystem::path& path);
+  // For whom the umask says: logs and datasets are shared.
   static File open_for_appending(const std::filesystem::path& path);
 
   File(File&& other) noexcept;

@@ -120,7 +120,7 @@ fs::path write_report(const fs::path& run_directory) {
   }
   std::error_code ignored;
   const fs::path absolute = fs::weakly_canonical(run_directory, ignored);
-  const std::string name = history.run_id.empty() ? absolute.filename().string() : history.run_id;
+  const std::string name = absolute.filename().string();
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{} - Megalith</title>\n"
@@ -128,7 +128,8 @@ fs::path write_report(const fs::path& run_directory) {
       escape_html(name), kStyle, plot_style(), escape_html(name));
   html += history.first_time.empty()
               ? "<p class=\"when\">a Megalith run</p>\n"
-              : fmt::format("<p class=\"when\">{} to {}</p>\n", escape_html(history.first_time.substr(0, 19)),
+              : fmt::format("<p class=\"when\">run {}, {} to {}</p>\n", escape_html(history.run_id),
+                            escape_html(history.first_time.substr(0, 19)),
                             escape_html(history.last_time.substr(0, 19) + " UTC"));
   html += facts(history) + charts(history) + span_table(history);
   if (history.unreadable_lines > 0) {

@@ -70,13 +70,7 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
   BenchStepResult result;
   {
-    Engine engine({.model = request.config,
-                   .batch = request.batch,
-                   .length = request.length,
-                   .threads = request.cpu_threads,
-                   .seed = static_cast<uint64_t>(run.model.seed),
-                   .optim = run.model.optim,
-                   .clip_norm = run.trainer.gradient_clip_val});
+    Engine engine(training_options(run, vocabulary.size));
     engine.initialise(static_cast<uint64_t>(run.model.seed));
     const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
     Progress progress;

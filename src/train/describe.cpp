@@ -38,6 +38,17 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) 
           .cpu_threads = on_cpu(run.trainer) ? threads : 0};
 }
 
+EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
+  const model::MemoryRequest request = memory_request(run, vocabulary);
+  return {.model = request.config,
+          .batch = request.batch,
+          .length = request.length,
+          .threads = request.cpu_threads,
+          .seed = static_cast<uint64_t>(run.model.seed),
+          .optim = run.model.optim,
+          .clip_norm = run.trainer.gradient_clip_val};
+}
+
 std::string describe_model(const config::Run& run, int64_t vocabulary) {
   const model::MemoryRequest request = memory_request(run, vocabulary);
   const int64_t padded = request.config.padded_vocabulary;

@@ -4,11 +4,15 @@
 
 #include "config/run_config.h"
 #include "model/memory_plan.h"
+#include "train/engine.h"
 
 namespace megalith::train {
 
 // What a run is asked to hold: from the effective config, for the layout it names.
 model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary);
+
+// The engine that trains it on this machine.
+EngineOptions training_options(const config::Run& run, int64_t vocabulary);
 
 // Parameter count, FLOPs per sample and the memory table of the worst rank, for people.
 std::string describe_model(const config::Run& run, int64_t vocabulary);

@@ -1,5 +1,6 @@
 #include "train/engine.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "model/parameters.h"
@@ -14,6 +15,27 @@ Arenas::Arenas(const cost::MemoryTable& table, bool training)
       activations("activations", Device::cpu, table.bytes_of("activations")),
       scratch("scratch", Device::cpu, table.bytes_of("scratch")),
       batch("batch", Device::cpu, table.bytes_of("batch")) {}
+
+namespace {
+
+// A run goes on with the model and the precision that it was started with.
+void check_fit(const checkpoint::Loaded& checkpoint, const checkpoint::NamedTensor& wanted) {
+  const std::vector<checkpoint::TensorInfo>& held = checkpoint.manifest().tensors;
+  const auto found = std::find_if(held.begin(), held.end(), [&](const checkpoint::TensorInfo& info) {
+    return info.kind == wanted.kind && info.name == wanted.name;
+  });
+  if (found == held.end()) {
+    user_error("{} does not fit this config: it has no {} of {}", checkpoint.path().string(),
+               checkpoint::name_of(wanted.kind), wanted.name);
+  }
+  if (found->shape != wanted.tensor.shape || found->dtype != wanted.tensor.dtype) {
+    user_error("{} does not fit this config: {} of {} are {} {} there, {} {} here", checkpoint.path().string(),
+               checkpoint::name_of(wanted.kind), wanted.name, name_of(found->dtype), to_string(found->shape),
+               name_of(wanted.tensor.dtype), to_string(wanted.tensor.shape));
+  }
+}
+
+}  // namespace
 
 Engine::Engine(const EngineOptions& options)
     : options_(options),
@@ -115,7 +137,9 @@ std::vector<checkpoint::NamedTensor> Engine::state() const {
 }
 
 void Engine::restore(checkpoint::Loaded& checkpoint) {
-  for (const checkpoint::NamedTensor& tensor : state()) checkpoint.load_tensor(tensor.kind, tensor.name, tensor.tensor);
+  const std::vector<checkpoint::NamedTensor> wanted = state();
+  for (const checkpoint::NamedTensor& tensor : wanted) check_fit(checkpoint, tensor);
+  for (const checkpoint::NamedTensor& tensor : wanted) checkpoint.load_tensor(tensor.kind, tensor.name, tensor.tensor);
 }
 
 }  // namespace megalith::train

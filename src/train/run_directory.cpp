@@ -13,6 +13,8 @@ std::filesystem::path run_path(const config::Run& run) {
 
 namespace {
 
+constexpr const char* kLock = ".megalith.lock";
+
 void create_or_explain(const std::filesystem::path& path) {
   try {
     make_directory(path);
@@ -24,7 +26,7 @@ void create_or_explain(const std::filesystem::path& path) {
 
 File lock(const std::filesystem::path& path) {
   try {
-    File file = File::open_for_appending(path / ".lock");
+    File file = File::open_for_appending(path / kLock);
     if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0) {
       user_error("{} is in use by another megalith; wait for it or choose another exp_manager.explicit_log_dir",
                  path.string());
@@ -40,16 +42,11 @@ File lock(const std::filesystem::path& path) {
 
 RunDirectory RunDirectory::open(const config::Run& run) {
   const std::filesystem::path path = run_path(run);
-  const bool existed = std::filesystem::is_directory(path) && !std::filesystem::is_empty(path);
-  const bool is_run = existed && std::filesystem::exists(path / "hparams.yaml");
-  if (existed && !is_run) {
-    // Only a lock: a run that ended before it began.
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      if (entry.path().filename() != ".lock") {
-        user_error("{} holds files that are not a run's ({}); choose another exp_manager.explicit_log_dir",
-                   path.string(), entry.path().filename().string());
-      }
-    }
+  const bool is_run = std::filesystem::exists(path / "hparams.yaml");
+  // A run that ended before it began left its lock and logs, and no hparams.yaml.
+  const bool is_ours = is_run || std::filesystem::exists(path / kLock);
+  if (std::filesystem::is_directory(path) && !is_ours && !std::filesystem::is_empty(path)) {
+    user_error("{} holds files that are not a run's; choose another exp_manager.explicit_log_dir", path.string());
   }
   if (is_run && !run.exp_manager.resume_if_exists) {
     user_error(

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "config/run_config.h"
@@ -14,25 +13,9 @@
 #include "train/step.h"
 #include "train/step_metrics.h"
 #include "train/stop.h"
+#include "train/summary.h"
 
 namespace megalith::train {
-
-enum class Ending {
-  complete,       // max_steps are done
-  stopped_early,  // on request or time limit; saved, run again to continue
-};
-
-struct Summary {
-  Ending ending = Ending::complete;
-  std::string stop_reason;
-  int64_t first_step = 0;  // where this process began
-  int64_t steps_done = 0;  // of the whole run
-  int64_t tokens = 0;      // trained by this process
-  double train_seconds = 0.0;
-  std::optional<double> train_loss;
-  std::optional<double> validation_loss;
-  int64_t skipped_steps = 0;
-};
 
 // Runs THE loop. The engine and the telemetry are made by the caller (session.h), the trainer decides the order of
 // events.

@@ -62,7 +62,7 @@ TEST(Report, IsSelfContained) {
   const TemporaryDirectory directory;
   write_example_run(directory.path());
   const std::string html = test::bytes_of(write_report(directory.path()));
-  for (const char* part : {"<h1>my &lt;run&gt;</h1>", "12,345", "6.1000", "6.6000", "<svg", "&lt;b&gt;bold",
+  for (const char* part : {"run my &lt;run&gt;, ", "12,345", "6.1000", "6.6000", "<svg", "&lt;b&gt;bold",
                            "prefers-color-scheme", "name=\"viewport\"", "Where the time went"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "config/run_config.h"
+#include "core/telemetry.h"
+#include "observe/console.h"
+#include "train/origin.h"
+#include "train/run_directory.h"
+
+namespace megalith::train {
+
+// Who is told what a run does: the console and the files that the config asks for.
+struct Listeners {
+  Listeners(const config::Run& run, const RunDirectory& directory, const Origin& origin);
+
+  // Everything that was told is in its place.
+  void finish();
+
+  Telemetry telemetry;
+  std::shared_ptr<observe::ConsoleSink> console;
+};
+
+}  // namespace megalith::train
