@@ -92,6 +92,8 @@ std::vector<Key> text_keys(Tokenizer& t, Data& d) {
       {"model.data.seq_length", &d.seq_length, "must equal encoder_seq_length; 0: the same"},
       {"model.data.index_mapping_dir", &d.index_mapping_dir, "where sample indices are kept; null: beside the data"},
       {"model.data.eod_mask_loss", &d.eod_mask_loss, "no loss on end-of-document tokens"},
+      {"model.data.reset_attention_mask", &d.reset_attention_mask, "no attention across documents"},
+      {"model.data.reset_position_ids", &d.reset_position_ids, "positions start over with every document"},
   };
 }
 

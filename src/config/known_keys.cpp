@@ -241,8 +241,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.data.delay_data_mmap", ignored, "data are opened at the start"},
     {"model.data.legacy_dataset", ignored, "there is one implementation"},
     {"model.data.dataloader_type", refused, "samples are visited in one order, without repetition", "single"},
-    {"model.data.reset_position_ids", refused, "not supported yet: positions run through a sample", "false"},
-    {"model.data.reset_attention_mask", refused, "not supported yet: a sample attends across its documents", "false"},
     {"model.data.no_seqlen_plus_one_input_tokens", refused, "samples hold one token more than they train on", "false"},
     {"model.data.shuffle_documents", refused, "documents are always shuffled", "true"},
     {"model.data.add_bos", refused, "tokens are used as stored", "false"},

@@ -52,6 +52,8 @@ struct Data {
   int64_t seq_length = 0;  // 0: model.encoder_seq_length
   std::string index_mapping_dir;
   bool eod_mask_loss = false;
+  bool reset_attention_mask = false;
+  bool reset_position_ids = false;
 };
 
 struct Tokenizer {

@@ -48,6 +48,7 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
                           .kv_heads = config_.kv_heads,
                           .query_offset = context.position_offset,
                           .scale = scale(),
+                          .document_starts = context.document_starts,
                           .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
                           .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
   const Tensor projected =
@@ -92,6 +93,7 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
                          .heads = config_.heads,
                          .kv_heads = config_.kv_heads,
                          .scale = scale(),
+                         .document_starts = context.document_starts,
                          .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
                          .scratch = allocate_attention_scratch(context, context.length)});
   }
@@ -120,6 +122,7 @@ void Attention::rotate(const Context& context, const Heads& heads, bool inverse)
                                .head_dim = config_.head_dim,
                                .length = context.length,
                                .position_offset = context.position_offset,
+                               .positions = context.positions,
                                .angles_cos = rope_.cos,
                                .angles_sin = rope_.sin,
                                .inverse = inverse});

@@ -24,7 +24,9 @@ struct Context {
   int64_t batch = 0;
   int64_t length = 0;
   int64_t position_offset = 0;
-  Tensor sample_ids = {};  // (batch) i64: the samples' numbers in the training order
+  Tensor sample_ids = {};       // (batch) i64: the samples' numbers in the training order
+  Tensor document_starts = {};  // (tokens) i32: where attention stops looking back; absent: at the sample's start
+  Tensor positions = {};        // (tokens) i32; absent: counted along the sample
   uint64_t seed = 0;
   uint64_t step = 0;
   bool training = false;  // dropout is drawn

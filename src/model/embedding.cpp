@@ -18,6 +18,7 @@ void Embedding::forward(const Context& context, Tensor ids, Tensor out) const {
   ops::embedding_forward(context.stream, {.ids = ids,
                                           .tokens_table = tokens_.weight,
                                           .positions_table = positions_.weight,
+                                          .positions = context.positions,
                                           .out = out,
                                           .length = context.length,
                                           .position_offset = context.position_offset});
@@ -32,6 +33,7 @@ void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) co
                                            .ids = ids,
                                            .tokens_gradient = tokens_.gradient,
                                            .positions_gradient = positions_.gradient,
+                                           .positions = context.positions,
                                            .length = context.length});
 }
 

@@ -9,7 +9,9 @@ namespace megalith::ops {
 //   q (B*Tq, heads*D), k and v (B*Tk, kv_heads*D), rows may be strided (columns of a packed qkv);
 //   out (B*Tq, heads*D); log_sum_exp (B*heads, Tq) main dtype: the natural log of each row's sum of exp(scale * q.k).
 //   Query i of a sample stands at position query_offset + i and sees the keys at positions <= its own; keys start at 0.
-//   With dropout, probability p of each weight is dropped: channel = head * Tk + key, position = that of the query.
+//   document_starts (B*Tq) i32, optional: where the query's document begins in its sample; earlier keys are not seen.
+//   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel = head * Tk + key,
+//   position = that of the query.
 struct AttentionForward {
   Tensor q;
   Tensor k;
@@ -21,6 +23,7 @@ struct AttentionForward {
   int64_t kv_heads = 0;
   int64_t query_offset = 0;
   double scale = 0.0;
+  Tensor document_starts = {};
   Dropout dropout = {};
   Tensor scratch;  // main dtype, attention_scratch() elements
 };
@@ -41,6 +44,7 @@ struct AttentionBackward {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   double scale = 0.0;
+  Tensor document_starts = {};
   Dropout dropout = {};
   Tensor scratch;  // main dtype, attention_scratch() elements
 };

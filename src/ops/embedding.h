@@ -4,13 +4,14 @@
 
 namespace megalith::ops {
 
-// out[r] = tokens_table[ids[r]] (+ positions_table[position_offset + r % length]).
+// out[r] = tokens_table[ids[r]] (+ positions_table[position_offset + r % length], or positions_table[positions[r]]).
 //   ids (N) i32; tokens_table (V,C); positions_table (P,C), optional; out (N,C). An id outside [0,V) is an internal
 //   error: the data room has refused it before.
 struct EmbeddingForward {
   Tensor ids;
   Tensor tokens_table;
   Tensor positions_table = {};
+  Tensor positions = {};  // (N) i32
   Tensor out;
   int64_t length = 0;
   int64_t position_offset = 0;
@@ -23,6 +24,7 @@ struct EmbeddingBackward {
   Tensor ids;
   Tensor tokens_gradient;          // (V,C) main dtype
   Tensor positions_gradient = {};  // (P,C) main dtype
+  Tensor positions = {};           // (N) i32
   int64_t length = 0;
 };
 MEGALITH_OP(embedding_backward, EmbeddingBackward)

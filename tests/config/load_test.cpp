@@ -129,8 +129,6 @@ TEST(Load, KeysOfPublicRecipesAreKnown) {
 TEST(Load, RefusedKeysSayWhy) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"model.fp8=true", "fp8 is not supported yet; set model.fp8=false or precision bf16"},
-      {"model.data.reset_position_ids=true", "not supported yet"},
-      {"model.data.reset_attention_mask=True", "not supported yet"},
       {"model.rotary_percentage=0.5", "whole heads"},
       {"model.headscale=true", "not supported"},
       {"model.transformer_block_type=post_ln", "pre_ln"},

@@ -93,6 +93,31 @@ TEST(Invariance, Bf16StaysCloseToFp32) {
   }
 }
 
+// Two documents side by side in one sample, kept apart, are as good as two samples.
+TEST(Invariance, MaskedDocumentsDoNotSeeEachOther) {
+  for (const Family& family : families()) {
+    TinyModel apart(family.config, 2, 8);
+    apart.evaluate(false);
+    TinyModel together(family.config, 1, 16);
+    together.ids = apart.ids;
+    together.target_ids = apart.target_ids;
+    std::vector<int32_t> starts(16, 0);
+    std::vector<int32_t> positions;
+    for (int32_t i = 0; i < 16; ++i) {
+      starts[static_cast<size_t>(i)] = i < 8 ? 0 : 8;
+      positions.push_back(i % 8);
+    }
+    Context context = together.context(false);
+    context.document_starts = Tensor(starts.data(), DType::i32, {16});
+    context.positions = Tensor(positions.data(), DType::i32, {16});
+    together.chunk.evaluate(context, together.ids_tensor(), together.targets(1.0));
+    for (size_t i = 0; i < 16; ++i)
+      EXPECT_NEAR(together.losses32[i], apart.losses32[i], 1e-5) << family.name << " " << i;
+    together.evaluate(false);
+    EXPECT_GT(std::abs(together.losses32[15] - apart.losses32[15]), 1e-4) << "without the mask they do";
+  }
+}
+
 TEST(MemoryPlan, IsExactlyWhatTheModelTakes) {
   for (const Family& family : families()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {

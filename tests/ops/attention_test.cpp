@@ -12,23 +12,33 @@ const DropoutKey kKey{.seed = 7, .site = 3, .step = 11};
 struct Case {
   int64_t batch, queries, keys, heads, kv_heads, dim;
   double dropout = 0.0;
-  bool packed = false;  // q, k, v and their gradients are columns of one matrix
+  bool packed = false;   // q, k, v and their gradients are columns of one matrix
+  int64_t document = 0;  // the length of documents in a sample; 0: a sample is one document
 
   int64_t offset() const { return keys - queries; }
+  // Documents are cut elsewhere in each sample.
+  int64_t start_of(int64_t sample, int64_t position) const {
+    return document == 0 ? 0 : std::max<int64_t>(0, (position + sample) / document * document - sample);
+  }
 };
 
 const std::vector<Case> kSquareCases = {
-    {1, 1, 1, 1, 1, 1},           {2, 3, 3, 2, 2, 5},
-    {1, 40, 40, 4, 2, 16, 0.2},   {2, 65, 65, 6, 2, 8, 0.0, true},
-    {1, 129, 129, 3, 1, 64, 0.1}, {1, 300, 300, 2, 2, 24, 0.1, true},
+    {1, 1, 1, 1, 1, 1},
+    {2, 3, 3, 2, 2, 5},
+    {1, 40, 40, 4, 2, 16, 0.2},
+    {2, 65, 65, 6, 2, 8, 0.0, true},
+    {1, 129, 129, 3, 1, 64, 0.1},
+    {1, 300, 300, 2, 2, 24, 0.1, true},
     {1, 515, 515, 2, 1, 8},
+    {2, 70, 70, 4, 2, 8, 0.0, true, 9},
+    {1, 600, 600, 2, 1, 8, 0.1, false, 270},
 };
 const std::vector<Case> kOffsetCases = {
     {1, 1, 9, 4, 2, 16}, {2, 1, 300, 2, 1, 8}, {1, 5, 261, 2, 2, 12, 0.3}, {1, 140, 270, 3, 3, 7, 0.0}};
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} queries {} keys {} heads {}/{} dim {} dropout {} packed {}", c.batch, c.queries, c.keys,
-                     c.heads, c.kv_heads, c.dim, c.dropout, c.packed);
+  return fmt::format("batch {} queries {} keys {} heads {}/{} dim {} dropout {} packed {} documents of {}", c.batch,
+                     c.queries, c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.packed, c.document);
 }
 
 double scale_of(const Case& c) {
@@ -81,6 +91,7 @@ Values copy_out(const Tensor& from) {
 struct ForwardRun {
   Projections inputs;
   Buffer out, log_sum_exp, scratch, ids;
+  std::vector<int32_t> starts;
 
   ForwardRun(const Case& c, Stream& stream, DType dtype, const Named& in)
       : inputs(c, dtype),
@@ -91,6 +102,9 @@ struct ForwardRun {
     copy_in(in.at("q"), inputs.q());
     copy_in(in.at("k"), inputs.k());
     copy_in(in.at("v"), inputs.v());
+    for (int64_t row = 0; row < c.batch * c.queries; ++row) {
+      starts.push_back(static_cast<int32_t>(c.start_of(row / c.queries, row % c.queries)));
+    }
     attention_forward(stream, {.q = inputs.q(),
                                .k = inputs.k(),
                                .v = inputs.v(),
@@ -101,8 +115,14 @@ struct ForwardRun {
                                .kv_heads = c.kv_heads,
                                .query_offset = c.offset(),
                                .scale = scale_of(c),
+                               .document_starts = document_starts(c),
                                .dropout = dropout(c),
                                .scratch = scratch.tensor()});
+  }
+
+  Tensor document_starts(const Case& c) {
+    if (c.document == 0) return {};
+    return {starts.data(), DType::i32, {static_cast<int64_t>(starts.size())}};
   }
 
   Dropout dropout(const Case& c) const {
@@ -119,7 +139,7 @@ Runner run_forward(const Case& c) {
 
 Runner run_backward(const Case& c) {
   return [c](Stream& stream, DType dtype, const Named& in) {
-    const ForwardRun run(c, stream, dtype, in);
+    ForwardRun run(c, stream, dtype, in);
     const Buffer dout(dtype, c.batch * c.queries, c.heads * c.dim, 0, in.at("dout"));
     const Projections gradients(c, dtype);
     attention_backward(stream, {.dout = dout.tensor(),
@@ -135,6 +155,7 @@ Runner run_backward(const Case& c) {
                                 .heads = c.heads,
                                 .kv_heads = c.kv_heads,
                                 .scale = scale_of(c),
+                                .document_starts = run.document_starts(c),
                                 .dropout = run.dropout(c),
                                 .scratch = run.scratch.tensor()});
     return Named{{"dq", copy_out(gradients.q())}, {"dk", copy_out(gradients.k())}, {"dv", copy_out(gradients.v())}};
@@ -161,16 +182,17 @@ void attend(const Case& c, const Named& in, int64_t sample, int64_t head, int64_
   const Values& v = in.at("v");
   Values weights;
   double sum = 0.0;
-  for (int64_t key = 0; key <= position; ++key) {
+  const int64_t first = c.start_of(sample, position);
+  for (int64_t key = first; key <= position; ++key) {
     double score = 0.0;
     for (int64_t i = 0; i < c.dim; ++i) score += q[i] * row(k, key)[i];
     weights.push_back(std::exp(scale_of(c) * score));
     sum += weights.back();
   }
   double* result = out["out"].data() + ((sample * c.queries + query) * c.heads + head) * c.dim;
-  for (int64_t key = 0; key <= position; ++key) {
+  for (int64_t key = first; key <= position; ++key) {
     if (!kept(c, in, sample, head, position, key)) continue;
-    const double weight = weights[static_cast<size_t>(key)] / sum / (1.0 - c.dropout);
+    const double weight = weights[static_cast<size_t>(key - first)] / sum / (1.0 - c.dropout);
     for (int64_t i = 0; i < c.dim; ++i) result[i] += weight * row(v, key)[i];
   }
   out["log_sum_exp"][static_cast<size_t>((sample * c.heads + head) * c.queries + query)] = std::log(sum);

@@ -57,15 +57,17 @@ void multiply_rows(M* values, const M* factors, int64_t count) {
   for (int64_t i = 0; i < count; ++i) values[i] *= factors[i];
 }
 
-// Turns a row's scores against a block of keys into weights relative to the row's maximum so far, zero beyond the
-// `visible` ones; returns what the sums so far must be multiplied by.
+// Turns a row's scores against a block of keys into weights relative to the row's maximum so far, zero outside of
+// [begin, end), which it sees; returns what the sums so far must be multiplied by.
 template <class M>
-M absorb_scores(RowState<M>& state, M* scores, int64_t visible, int64_t count) {
-  const M maximum = maximum_of(scores, visible, state.maximum);
+M absorb_scores(RowState<M>& state, M* scores, int64_t begin, int64_t end, int64_t count) {
+  std::fill(scores, scores + begin, M(0));
+  std::fill(scores + end, scores + count, M(0));
+  if (begin == end) return M(1);
+  const M maximum = maximum_of(scores + begin, end - begin, state.maximum);
   const M correction = fast_exp(state.maximum - maximum);
-  state.sum = state.sum * correction + exp_in_place(scores, visible, maximum);
+  state.sum = state.sum * correction + exp_in_place(scores + begin, end - begin, maximum);
   state.maximum = maximum;
-  std::fill(scores + visible, scores + count, M(0));
   return correction;
 }
 
@@ -80,6 +82,7 @@ class ForwardTile {
         sizes_(sizes),
         first_(first),
         rows_(std::min(kQueryBlock, sizes.queries - first)),
+        documents_(args.document_starts, sample, sizes.queries),
         k_(head_block<T>(args.k, sizes.keys, sizes.dim, sample, head / sizes.group)),
         v_(head_block<T>(args.v, sizes.keys, sizes.dim, sample, head / sizes.group)),
         out_(head_block<T>(args.out, sizes.queries, sizes.dim, sample, head).from_row(first)),
@@ -96,7 +99,10 @@ class ForwardTile {
 
   void run() {
     const int64_t visible = args_.query_offset + first_ + rows_;  // to the last row
-    for (int64_t key = 0; key < visible; key += kKeyBlock) absorb_keys(key, std::min(kKeyBlock, visible - key));
+    first_key_ = documents_.of(first_) / kKeyBlock * kKeyBlock;   // for the first row
+    for (int64_t key = first_key_; key < visible; key += kKeyBlock) {
+      absorb_keys(key, std::min(kKeyBlock, visible - key));
+    }
     finish();
   }
 
@@ -117,20 +123,21 @@ class ForwardTile {
                              .k = count,
                              .a = {scores_, count},
                              .b = in_main<T>(v_.from_row(key), count, dim, wide_v_),
-                             .beta = key == 0 ? M(0) : M(1),
+                             .beta = key == first_key_ ? M(0) : M(1),
                              .c = sum_});
   }
 
   void absorb_row(int64_t row, int64_t key, int64_t count) {
     const int64_t position = args_.query_offset + first_ + row;
-    const int64_t visible = std::clamp<int64_t>(position + 1 - key, 0, count);
+    const int64_t end = std::clamp<int64_t>(position + 1 - key, 0, count);
+    const int64_t begin = std::clamp<int64_t>(documents_.of(first_ + row) - key, 0, end);
     M* scores = scores_ + row * count;
-    const M correction = absorb_scores(states_[row], scores, visible, count);
-    if (key > 0 && correction != M(1)) scale_row(sum_.data + row * sum_.stride, sizes_.dim, correction);
+    const M correction = absorb_scores(states_[row], scores, begin, end, count);
+    if (key > first_key_ && correction != M(1)) scale_row(sum_.data + row * sum_.stride, sizes_.dim, correction);
     if (dropout_) {
       std::array<M, kKeyBlock> factors;
-      dropout_->draw(position, key, visible, factors.data());
-      multiply_rows(scores, factors.data(), visible);
+      dropout_->draw(position, key, end, factors.data());
+      multiply_rows(scores, factors.data(), end);
     }
   }
 
@@ -146,6 +153,8 @@ class ForwardTile {
   const Sizes& sizes_;
   int64_t first_;
   int64_t rows_;
+  int64_t first_key_ = 0;
+  DocumentStarts documents_;
   Block<const M> q_{};
   Block<T> k_;
   Block<T> v_;
@@ -174,6 +183,7 @@ void attention_forward(Stream& stream, const AttentionForward& args) {
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
   check_scratch(args.scratch, main_dtype(dtype), attention_scratch(sizes.keys, sizes.dim, stream.pool().threads()));
   check_dropout(args.dropout, args.q.rows());
+  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
   MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + sizes.queries <= sizes.keys,
                  "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, sizes.queries, sizes.keys);
 

@@ -94,6 +94,17 @@ Block<T> head_block(const Tensor& x, int64_t length, int64_t dim, int64_t sample
   return {x.row<T>(sample * length) + head * dim, x.row_stride};
 }
 
+// Where the documents of a sample's queries begin: all at 0 where the sample is one document.
+class DocumentStarts {
+ public:
+  DocumentStarts(const Tensor& starts, int64_t sample, int64_t queries)
+      : starts_(starts ? starts.as<int32_t>() + sample * queries : nullptr) {}
+  int64_t of(int64_t query) const { return starts_ == nullptr ? 0 : starts_[query]; }
+
+ private:
+  const int32_t* starts_;
+};
+
 // The random draws of one (sample, head).
 template <class M>
 struct WeightDropout {

@@ -15,12 +15,13 @@ M dot(const M* a, const M* b, int64_t count) {
   return sum;
 }
 
-// Scores to softmax weights, with the statistics of the forward pass.
+// Scores to softmax weights of the keys [begin, end) that a query sees, with the statistics of the forward pass.
 template <class M>
-void weights_from_scores(M* scores, int64_t visible, int64_t count, M log_sum_exp) {
+void weights_from_scores(M* scores, int64_t begin, int64_t end, int64_t count, M log_sum_exp) {
 #pragma omp simd
-  for (int64_t i = 0; i < visible; ++i) scores[i] = fast_exp(scores[i] - log_sum_exp);
-  std::fill(scores + visible, scores + count, M(0));
+  for (int64_t i = begin; i < end; ++i) scores[i] = fast_exp(scores[i] - log_sum_exp);
+  std::fill(scores, scores + begin, M(0));
+  std::fill(scores + end, scores + count, M(0));
 }
 
 template <class M>
@@ -48,7 +49,12 @@ class BackwardTile {
   using M = Main<T>;
 
   BackwardTile(const AttentionBackward& args, int64_t length, int64_t dim, int64_t sample, int64_t kv_head, M* scratch)
-      : args_(args), length_(length), dim_(dim), sample_(sample), kv_head_(kv_head) {
+      : args_(args),
+        length_(length),
+        dim_(dim),
+        sample_(sample),
+        kv_head_(kv_head),
+        documents_(args.document_starts, sample, length) {
     Carver<M> carver(scratch);
     weights_ = carver.take(kQueryBlock * kKeyBlock);
     dropped_ = carver.take(kQueryBlock * kKeyBlock);
@@ -108,6 +114,8 @@ class BackwardTile {
     const Block<const M> k_block = in_main<T>(k.from_row(key), keys, dim_, wide_k_);
     const Block<const M> v_block = in_main<T>(v.from_row(key), keys, dim_, wide_v_);
     for (int64_t first = key / kQueryBlock * kQueryBlock; first < length_; first += kQueryBlock) {
+      // From here on no query sees these keys any more.
+      if (documents_.of(first) >= key + keys) break;
       const int64_t rows = std::min(kQueryBlock, length_ - first);
       run_block(key, std::min(keys, first + rows - key), k_block, v_block, first, rows);
     }
@@ -145,13 +153,14 @@ class BackwardTile {
 
   // From scores and gradients of the (dropped) weights to weights and gradients of the scores, for one query.
   void differentiate_row(int64_t query, int64_t row, int64_t key, int64_t count) {
-    const int64_t visible = std::clamp<int64_t>(query + 1 - key, 0, count);
+    const int64_t end = std::clamp<int64_t>(query + 1 - key, 0, count);
+    const int64_t begin = std::clamp<int64_t>(documents_.of(query) - key, 0, end);
     M* weights = weights_ + row * count;
     M* gradients = gradients_ + row * count;
-    weights_from_scores(weights, visible, count, log_sum_exp_[query]);
+    weights_from_scores(weights, begin, end, count, log_sum_exp_[query]);
     if (dropout_) {
       std::array<M, kKeyBlock> factors{};
-      dropout_->draw(query, key, visible, factors.data());
+      dropout_->draw(query, key, end, factors.data());
       product_of(weights, factors.data(), count, dropped_ + row * count);
       product_of(gradients, factors.data(), count, gradients);
     }
@@ -160,6 +169,7 @@ class BackwardTile {
 
   const AttentionBackward& args_;
   int64_t length_, dim_, sample_, kv_head_;
+  DocumentStarts documents_;
   M *weights_, *dropped_, *gradients_;
   M *wide_q_, *wide_dout_, *wide_out_, *wide_k_, *wide_v_;
   M *dq_memory_, *dk_memory_, *dv_memory_;
@@ -188,6 +198,7 @@ void attention_backward(Stream& stream, const AttentionBackward& args) {
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, length);
   check_scratch(args.scratch, main_dtype(dtype), attention_scratch(length, dim, stream.pool().threads()));
   check_dropout(args.dropout, rows);
+  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, rows);
 
   dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;

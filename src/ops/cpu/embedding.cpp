@@ -1,7 +1,10 @@
 #include "ops/embedding.h"
 
+#include <optional>
+
 #include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
+#include "ops/cpu/positions.h"
 #include "ops/cpu/tiles.h"
 
 namespace megalith::ops::cpu {
@@ -43,12 +46,11 @@ void embedding_forward(Stream& stream, const EmbeddingForward& args) {
   const int64_t cols = args.out.cols();
   check_matrix(table, "tokens_table", args.out.dtype, table.rows(), cols);
   check_ids(args.ids, rows, table.rows());
+  std::optional<Positions> positions;
   if (args.positions_table) {
-    check_matrix(args.positions_table, "positions_table", args.out.dtype, args.positions_table.rows(), cols);
-    MEGALITH_CHECK(args.length > 0 && args.position_offset >= 0 &&
-                       args.position_offset + std::min(args.length, rows) <= args.positions_table.rows(),
-                   "positions [{}, {} + {}) of {}", args.position_offset, args.position_offset, args.length,
-                   args.positions_table.rows());
+    const int64_t limit = args.positions_table.rows();
+    check_matrix(args.positions_table, "positions_table", args.out.dtype, limit, cols);
+    positions.emplace(args.positions, args.position_offset, args.length, rows, limit);
   }
   const int32_t* ids = args.ids.as<int32_t>();
   dispatch_float(args.out.dtype, [&]<class T>(std::type_identity<T>) {
@@ -56,8 +58,8 @@ void embedding_forward(Stream& stream, const EmbeddingForward& args) {
       for (int64_t row = begin; row < end; ++row) {
         const T* token = table.row<T>(ids[row]);
         T* out = args.out.row<T>(row);
-        if (args.positions_table) {
-          add_rows(token, args.positions_table.row<T>(args.position_offset + row % args.length), out, cols);
+        if (positions) {
+          add_rows(token, args.positions_table.row<T>(positions->of(row)), out, cols);
         } else {
           std::copy(token, token + cols, out);
         }
@@ -72,10 +74,11 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   const DType main = main_dtype(args.dout.dtype);
   check_matrix(args.tokens_gradient, "tokens_gradient", main, args.tokens_gradient.rows(), cols);
   check_ids(args.ids, rows, args.tokens_gradient.rows());
+  std::optional<Positions> positions;
   if (args.positions_gradient) {
-    check_matrix(args.positions_gradient, "positions_gradient", main, args.positions_gradient.rows(), cols);
-    MEGALITH_CHECK(args.length > 0 && std::min(args.length, rows) <= args.positions_gradient.rows(),
-                   "{} positions of {}", args.length, args.positions_gradient.rows());
+    const int64_t limit = args.positions_gradient.rows();
+    check_matrix(args.positions_gradient, "positions_gradient", main, limit, cols);
+    positions.emplace(args.positions, 0, args.length, rows, limit);
   }
   const int32_t* ids = args.ids.as<int32_t>();
   dispatch_float(args.dout.dtype, [&]<class T>(std::type_identity<T>) {
@@ -84,8 +87,8 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
       for (int64_t row = 0; row < rows; ++row) {
         const T* dout = args.dout.row<T>(row) + begin;
         accumulate(dout, args.tokens_gradient.row<M>(ids[row]) + begin, end - begin);
-        if (args.positions_gradient) {
-          accumulate(dout, args.positions_gradient.row<M>(row % args.length) + begin, end - begin);
+        if (positions) {
+          accumulate(dout, args.positions_gradient.row<M>(positions->of(row)) + begin, end - begin);
         }
       }
     });

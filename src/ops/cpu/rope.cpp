@@ -2,6 +2,7 @@
 
 #include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
+#include "ops/cpu/positions.h"
 #include "ops/cpu/tiles.h"
 
 namespace megalith::ops::cpu {
@@ -28,18 +29,16 @@ void rope(Stream& stream, const Rope& args) {
   const int64_t rows = args.x.rows();
   const int64_t heads = div_exact(args.x.cols(), args.head_dim);
   const int64_t half = div_exact(args.head_dim, 2);
-  const int64_t positions = args.angles_cos.rows();
+  const int64_t limit = args.angles_cos.rows();
   check_matrix(args.x, "x", args.x.dtype, rows, heads * args.head_dim);
-  check_matrix(args.angles_cos, "angles_cos", DType::f32, positions, half);
-  check_matrix(args.angles_sin, "angles_sin", DType::f32, positions, half);
-  MEGALITH_CHECK(
-      args.length > 0 && args.position_offset >= 0 && args.position_offset + std::min(args.length, rows) <= positions,
-      "positions [{}, {} + {}) of {}", args.position_offset, args.position_offset, args.length, positions);
+  check_matrix(args.angles_cos, "angles_cos", DType::f32, limit, half);
+  check_matrix(args.angles_sin, "angles_sin", DType::f32, limit, half);
+  const Positions positions(args.positions, args.position_offset, args.length, rows, limit);
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     const auto direction = static_cast<Main<T>>(args.inverse ? -1 : 1);
     run_pieces(stream, rows, tile_rows(args.x.cols()), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t position = args.position_offset + row % args.length;
+        const int64_t position = positions.of(row);
         T* x = args.x.row<T>(row);
         for (int64_t head = 0; head < heads; ++head) {
           T* low = x + head * args.head_dim;
