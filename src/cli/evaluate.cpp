@@ -1,10 +1,10 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <numbers>
+#include <span>
 
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -26,17 +26,29 @@ struct Options {
   bool trigram = false;
 };
 
-// What counting alone achieves on the same text: a trigram model fitted to the training split.
+// The text of a split as byte tokens: what a model of bytes would have seen.
+std::vector<int32_t> bytes_of(std::span<const int32_t> tokens, const data::Tokenizer& tokenizer) {
+  const std::string text = tokenizer.decode(tokens);
+  std::vector<int32_t> bytes;
+  bytes.reserve(text.size());
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return bytes;
+}
+
+// What counting alone achieves on the same text: a trigram model of its bytes, fitted to the training split.
 std::string compare_with_trigram(const config::Run& run, data::Split split, double bits_per_token) {
+  const auto tokenizer = data::make_tokenizer(run.model.tokenizer);
   const data::IndexedDataset dataset(data::single_prefix(run.model.data));
   const data::Splits splits(run.model.data.splits_string);
+  const auto tokens_of = [&](data::Split part) {
+    return data::read_tokens(dataset, splits.range(part, dataset.sequences()));
+  };
   data::ByteNgram trigram;
-  trigram.fit(data::read_tokens(dataset, splits.range(data::Split::train, dataset.sequences())));
-  const std::vector<int32_t> tokens = data::read_tokens(dataset, splits.range(split, dataset.sequences()));
-  const auto bytes =
-      std::count_if(tokens.begin(), tokens.end(), [](int32_t id) { return id != data::ByteTokenizer::kEod; });
-  const double of_model = bits_per_token * static_cast<double>(tokens.size()) / static_cast<double>(bytes);
-  const double of_trigram = trigram.bits_per_byte(tokens);
+  trigram.fit(bytes_of(tokens_of(data::Split::train), *tokenizer));
+  const std::vector<int32_t> tokens = tokens_of(split);
+  const std::vector<int32_t> bytes = bytes_of(tokens, *tokenizer);
+  const double of_model = bits_per_token * static_cast<double>(tokens.size()) / static_cast<double>(bytes.size());
+  const double of_trigram = trigram.bits_per_byte(bytes);
   return fmt::format("bits per byte    {:.4f}; an interpolated trigram model has {:.4f}, the model is {:.4f} {}\n",
                      of_model, of_trigram, std::abs(of_trigram - of_model), of_model < of_trigram ? "below" : "above");
 }
@@ -44,9 +56,6 @@ std::string compare_with_trigram(const config::Run& run, data::Split split, doub
 int run_evaluate(const Options& options) {
   checkpoint::Loaded checkpoint = train::open_checkpoint(options.checkpoint);
   const config::Run run = train::config_of(checkpoint, options.overrides);
-  const bool bytes = run.model.tokenizer.type == "ByteTokenizer";
-  if (options.trigram && !bytes)
-    user_error("--trigram compares models of bytes; this one uses {}", run.model.tokenizer.type);
   const train::Evaluation result = train::evaluate(checkpoint, run, options.evaluate);
   std::cout << fmt::format("checkpoint       step {} of {}\n", result.step, checkpoint.path().string())
             << fmt::format("split            {}, {} tokens in {:.1f} s\n", data::name_of(options.evaluate.split),
@@ -77,7 +86,7 @@ void add_evaluate(CLI::App& program, Action& run) {
   verb->add_option("--batches", options->evaluate.batches, "micro batches to read; 0: the whole split once")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_flag("--trigram", options->trigram, "compare with a trigram model of bytes fitted to the training split");
+  verb->add_flag("--trigram", options->trigram, "compare with a trigram model of the bytes of the training split");
   verb->add_option("overrides", options->overrides, "key=value, changes to the config the model was trained with");
   verb->callback([options, &run] { run = [options] { return run_evaluate(*options); }; });
 }

@@ -87,6 +87,8 @@ Summary train(const config::Run& run, const config::LoadReport& report) {
   checkpoint::Store store(directory.checkpoints(), run.exp_manager.checkpoint_callback_params.save_top_k);
   Origin origin = find_origin(run, directory, store);
   print_start(run, report, origin, vocabulary.size);
+  observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
+                                origin.generation + 1));
 
   Engine engine(training_options(run, vocabulary.size));
   Listeners listeners(run, directory, origin);

@@ -116,6 +116,7 @@ void Trainer::save(bool must_succeed) {
     for (const std::string& warning : result.warnings) observe::log_warning(warning);
     span.add("bytes", result.bytes);
     saved_step_ = state_.step;
+    observe::log_info(fmt::format("checkpoint of step {} is in {}", state_.step, result.path.string()));
     telemetry_.emit(Event{.name = "checkpoint_saved", .step = state_.step});
   } catch (const Error& error) {
     span.set_reason(error.what());
