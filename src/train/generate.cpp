@@ -28,6 +28,7 @@ int32_t sample_token(std::vector<float> logits, const GenerateOptions& options, 
 
   const double highest = logits[static_cast<size_t>(order.front())];
   std::vector<double> weights;
+  weights.reserve(order.size());
   for (const int32_t id : order)
     weights.push_back(std::exp((logits[static_cast<size_t>(id)] - highest) / options.temperature));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);

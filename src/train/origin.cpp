@@ -34,7 +34,8 @@ void note_changes(const config::Run& run, const std::string& stored_config) {
 }
 
 Origin continue_from(checkpoint::Loaded loaded, const config::Run& run) {
-  Origin origin{.state = loaded.manifest().state, .loaded = std::move(loaded)};
+  Origin origin{.state = loaded.manifest().state};
+  origin.loaded = std::move(loaded);
   note_changes(run, origin.state.config);
   const auto generation = origin.state.extra.find("generation");
   if (generation != origin.state.extra.end()) origin.generation = std::stoll(generation->second) + 1;

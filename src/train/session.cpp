@@ -61,7 +61,7 @@ void fill_engine(Engine& engine, Origin& origin, uint64_t seed, Telemetry& telem
 
 Summary run_trainer(Trainer& trainer, Listeners& listeners) {
   try {
-    const Summary summary = trainer.run();
+    Summary summary = trainer.run();
     listeners.telemetry.emit(
         Event{.name = "job_terminated", .step = summary.steps_done, .reason = summary.stop_reason});
     listeners.finish();
@@ -107,7 +107,7 @@ Summary train(const config::Run& run, const config::LoadReport& report) {
                    .vocabulary = vocabulary,
                    .store = run.exp_manager.create_checkpoint_callback ? &store : nullptr,
                    .state = origin.state});
-  const Summary summary = run_trainer(trainer, listeners);
+  Summary summary = run_trainer(trainer, listeners);
   observe::write_report(directory.path());
   std::cout << describe(summary, directory) << std::flush;
   return summary;
