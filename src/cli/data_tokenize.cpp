@@ -1,11 +1,7 @@
 #include <CLI/CLI.hpp>
-#include <iostream>
-#include <memory>
 
+#include "cli/data_options.h"
 #include "cli/data_verbs.h"
-#include "core/error.h"
-#include "data/tokenize_files.h"
-#include "data/tokenizer.h"
 
 namespace megalith::cli {
 
@@ -13,28 +9,60 @@ namespace {
 
 struct Options {
   config::Tokenizer tokenizer;
-  data::TokenizeOptions tokenize;
-  std::vector<std::string> inputs;
+  TextOptions text;
+  TokenOptions tokens;
+  data::PrepareOptions prepare;
   bool split_paragraphs = false;
-  bool append_eod = false;
+  bool split_sentences = false;
+  int64_t log_interval = 0;
 };
 
 int run_tokenize(Options options) {
-  options.tokenize.inputs.assign(options.inputs.begin(), options.inputs.end());
-  options.tokenize.append_eod = options.append_eod;
-  if (options.split_paragraphs) options.tokenize.text_documents = data::TextDocuments::blank_lines;
-  options.tokenize.log = [](const data::TokenizeCounts& counts) {
-    std::cerr << fmt::format("{} documents, {:.0f} documents/s, {:.1f} MB/s\n", counts.documents,
-                             counts.documents_per_second(), counts.megabytes_per_second());
-  };
+  if (options.split_sentences) user_error("--split-sentences is not supported: documents are sequences here");
+  data::PrepareOptions& prepare = options.prepare;
   const auto tokenizer = data::make_tokenizer(options.tokenizer);
-  const data::TokenizeCounts counts = data::tokenize_files(*tokenizer, options.tokenize);
-  for (const std::string& key : options.tokenize.json_keys) {
-    std::cout << fmt::format("wrote {}.bin and .idx: {} documents, {} tokens from {} bytes\n",
-                             data::tokenized_prefix(options.tokenize.output_prefix, key), counts.documents,
-                             counts.tokens, counts.bytes);
+  prepare.numbered = false;
+  prepare.encode.keep = options.text.filters();
+  prepare.encode.on_error = options.text.on_error;
+  prepare.encode.bad_text = options.text.bad_text;
+  prepare.encode.max_document_bytes = options.text.max_document_bytes;
+  prepare.read = options.text.read;
+  options.tokens.apply(*tokenizer, prepare.encode);
+  if (options.split_paragraphs) prepare.text_documents = data::TextDocuments::blank_lines;
+  ProgressLine line;
+  int64_t next_log = options.log_interval;
+  prepare.progress = [&](const data::PrepareProgress& progress) {
+    const bool due = options.log_interval > 0 && progress.documents >= next_log;
+    if (due) next_log = (progress.documents / options.log_interval + 1) * options.log_interval;
+    line.show(format_progress(progress), due);
+  };
+  prepare.warn = [&line](const std::string& warning) {
+    line.end();
+    std::cerr << "warning: " << warning << '\n';
+  };
+  const data::PrepareSummary summary = data::prepare(*tokenizer, prepare);
+  line.end();
+  for (const auto& [key, counts] : summary.keys) {
+    std::cout << fmt::format("{} {}.bin and .idx: {} documents, {} tokens from {} bytes\n",
+                             summary.shards_before > 0 ? "complete before:" : "wrote",
+                             data::output_name(prepare.output_prefix, key), counts.documents, counts.tokens,
+                             counts.text_bytes);
   }
+  if (!summary.keys.empty()) print_skipped(summary.keys[0].counts.skipped);
   return kExitComplete;
+}
+
+// Flags of Megatron's and NeMo's scripts that steer their Python only.
+void accept_and_ignore(CLI::App& verb) {
+  for (const char* name : {"--dataset-impl", "--dataset_impl", "--tokenizer-library", "--partitions",
+                           "--workers-to-check", "--max-documents", "--lang", "--vocab-extra-ids", "--rank",
+                           "--make-vocab-size-divisible-by", "--tensor-model-parallel-size", "--preproc-folder"}) {
+    verb.add_option(name, "no effect")->group("");
+  }
+  for (const char* name :
+       {"--keep-sequential-samples", "--find-optimal-num-workers", "--keep-newlines", "--need-pad-id"}) {
+    verb.add_flag(name)->group("");
+  }
 }
 
 }  // namespace
@@ -42,20 +70,30 @@ int run_tokenize(Options options) {
 void add_data_tokenize(CLI::App& data, Action& run) {
   CLI::App* tokenize = data.add_subcommand(
       "tokenize",
-      "Text to the .bin and .idx files that training reads.\n\n"
+      "Text to one .bin and .idx, with the flags of Megatron's preprocess_data.py.\n\n"
       "  megalith data tokenize --input book.txt --output-prefix data/book --append-eod --split-paragraphs\n"
-      "  megalith data tokenize --input corpus.jsonl --output-prefix data/corpus --append-eod");
+      "  megalith data tokenize --input corpus.jsonl --output-prefix data/corpus --append-eod \\\n"
+      "    --tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt");
   const auto options = std::make_shared<Options>();
-  tokenize->add_option("--input", options->inputs, ".txt files, or .jsonl files with one object a line")->required();
-  tokenize->add_option("--output-prefix", options->tokenize.output_prefix, "writes PREFIX_KEY_document.bin and .idx")
+  data::PrepareOptions& prepare = options->prepare;
+  prepare.threads = available_cores();
+  tokenize->add_option("--input", prepare.inputs, ".txt files, or .jsonl with one object a line; also .gz and .zst")
       ->required();
-  tokenize->add_option("--json-keys", options->tokenize.json_keys, "the keys that hold text")->capture_default_str();
-  tokenize->add_option("--tokenizer-type", options->tokenizer.type, "ByteTokenizer")->capture_default_str();
-  tokenize->add_flag("--append-eod", options->append_eod, "end every document with the end-of-document token");
-  tokenize->add_flag("--split-paragraphs", options->split_paragraphs, "a document of a .txt file ends at blank lines");
-  tokenize->add_flag("--overwrite", options->tokenize.overwrite, "replace output that exists");
-  tokenize->add_option("--log-interval", options->tokenize.log_every, "documents between two lines of progress")
+  tokenize->add_option("--output-prefix", prepare.output_prefix, "writes PREFIX_KEY_document.bin, .idx and .json")
+      ->required();
+  tokenize->add_option("--json-keys", prepare.encode.json_keys, "the keys that hold text; a.b for nested ones")
       ->capture_default_str();
+  add_tokenizer_options(*tokenize, options->tokenizer);
+  add_token_options(*tokenize, options->tokens);
+  add_text_options(*tokenize, options->text);
+  add_bad_text_option(*tokenize, options->text);
+  tokenize->add_flag("--split-paragraphs", options->split_paragraphs, "a document of a .txt file ends at blank lines");
+  tokenize->add_flag("--split-sentences", options->split_sentences, "not supported")->group("");
+  tokenize->add_option("--workers", prepare.threads, "threads")->check(CLI::PositiveNumber)->capture_default_str();
+  tokenize->add_flag("--overwrite", prepare.overwrite, "replace output of other inputs or options");
+  tokenize->add_option("--log-interval", options->log_interval, "documents between two lines of progress; 0: by time")
+      ->capture_default_str();
+  accept_and_ignore(*tokenize);
   tokenize->callback([options, &run] { run = [options] { return run_tokenize(*options); }; });
 }
 

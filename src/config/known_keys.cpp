@@ -234,7 +234,7 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.data.skip_warmup", ignored, "how batches are prepared does not change them"},
     {"model.data.num_workers", ignored, "how batches are prepared does not change them"},
     {"model.data.exchange_indices_distributed", ignored, "how batches are prepared does not change them"},
-    {"model.data.mmap_bin_files", ignored, "files are always mapped"},
+    {"model.data.mmap_bin_files", ignored, "files are read with pread"},
     {"model.data.validation_drop_last", ignored, "validation uses whole batches"},
     {"model.data.pad_samples_to_global_batch_size", ignored, "batches are always whole"},
     {"model.data.delay_data_init", ignored, "data are opened at the start"},

@@ -47,8 +47,10 @@ struct Optim {
 
 struct Data {
   std::string data_impl = "mmap";        // mmap | mock | auto: mmap where data_prefix is set, mock otherwise
-  std::vector<std::string> data_prefix;  // one prefix, or weight and prefix in turn (this issue: one dataset)
+  std::vector<std::string> data_prefix;  // one or more prefixes, or weight and prefix in turn
   std::string splits_string = "969, 30, 1";
+  int64_t validation_files = 0;  // with test_files: whole datasets of data_prefix are held out, splits_string is unused
+  int64_t test_files = 0;
   int64_t seq_length = 0;  // 0: model.encoder_seq_length
   std::string index_mapping_dir;
   bool eod_mask_loss = false;
@@ -61,7 +63,8 @@ struct Tokenizer {
   std::string vocab_file;
   std::string merge_file;
   std::string model;
-  int64_t vocab_size = 0;  // 0: what the tokenizer says
+  std::string tiktoken_pattern;  // of a TikTokenizer: r50k, cl100k, o200k or llama3
+  int64_t vocab_size = 0;        // 0: what the tokenizer says
 };
 
 struct RopeScaling {

@@ -291,17 +291,18 @@ class Validator {
     if (m.data.data_impl == "mock" && !prefix.empty()) {
       problems_.add("`model.data.data_impl`=mock would not read `model.data.data_prefix`: set data_impl=mmap");
     }
+    // A list without a number in it is prefixes alone; otherwise weights and prefixes take turns.
+    const bool weighted = std::any_of(prefix.begin(), prefix.end(), [](const auto& text) { return read_double(text); });
     for (size_t i = 0; i < prefix.size(); ++i) {
-      const auto weight = read_double(prefix[i]);
-      const bool wants_weight = prefix.size() > 1 && i % 2 == 0;
       if (prefix[i].empty()) problems_.add("`model.data.data_prefix` holds an empty text");
-      if (wants_weight && (!weight || *weight <= 0)) {
+      const auto weight = read_double(prefix[i]);
+      if (weighted && i % 2 == 0 && (!weight || *weight <= 0)) {
         problems_.add("`model.data.data_prefix`: '{}' stands where a weight above 0 must: [weight, prefix, ...]",
                       prefix[i]);
       }
     }
-    if (prefix.size() > 1 && prefix.size() % 2 != 0) {
-      problems_.add("`model.data.data_prefix` has {} entries; expected one prefix or pairs: [weight, prefix, ...]",
+    if (weighted && prefix.size() % 2 != 0) {
+      problems_.add("`model.data.data_prefix` has {} entries; expected prefixes, or pairs: [weight, prefix, ...]",
                     prefix.size());
     }
   }

@@ -29,7 +29,7 @@ class Sizes {
   }
 
   int64_t batch() const {
-    return 2 * Arena::footprint(DType::i32, tokens()) + 2 * Arena::footprint(main_, tokens()) +
+    return 4 * Arena::footprint(DType::i32, tokens()) + 2 * Arena::footprint(main_, tokens()) +
            Arena::footprint(DType::i64, in_.batch);
   }
 
@@ -96,7 +96,7 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
        fmt::format("{} layers, {} micro batch{} of {} x {} tokens", inputs.layers, inputs.micro_batches_alive,
                    inputs.micro_batches_alive == 1 ? "" : "es", inputs.batch, inputs.length)});
   table.rows.push_back({"scratch", sizes.scratch(), "the largest operation's"});
-  table.rows.push_back({"batch", sizes.batch(), "token ids, weights, losses"});
+  table.rows.push_back({"batch", sizes.batch(), "token ids, positions, weights, losses"});
   table.rows.push_back({"outside arenas", inputs.outside_bytes, "program and libraries"});
   return table;
 }

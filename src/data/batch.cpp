@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "data/document_bounds.h"
 
 namespace megalith::data {
 
@@ -58,6 +59,11 @@ MicroBatch Batcher::read_micro_batch(int64_t first_sample) const {
   if (options_.eod_mask_loss) {
     std::transform(micro.inputs.begin(), micro.inputs.end(), micro.weights.begin(),
                    [eod = options_.eod](int32_t token) { return token == eod ? 0.0f : 1.0f; });
+  }
+  if (options_.reset_attention_mask || options_.reset_position_ids) {
+    micro.document_starts = document_starts(micro.inputs, micro.length, options_.eod);
+    if (options_.reset_position_ids) micro.position_ids = document_positions(micro.document_starts, micro.length);
+    if (!options_.reset_attention_mask) micro.document_starts.clear();
   }
   return micro;
 }

@@ -15,6 +15,10 @@ struct MicroBatch {
   std::vector<int32_t> targets;
   std::vector<float> weights;       // of each target in the loss: 0 or 1
   std::vector<int64_t> sample_ids;  // batch; the sample's place in the training order of all ranks
+  // Where the document of each input begins in its sample; only with reset_attention_mask. document_bounds.h makes
+  // cu_seqlens of it.
+  std::vector<int32_t> document_starts;
+  std::vector<int32_t> position_ids;  // that start over with each document; only with reset_position_ids
   int64_t batch = 0;
   int64_t length = 0;
 };
@@ -33,6 +37,8 @@ struct BatcherOptions {
   int64_t data_ranks = 1;
   int64_t consumed_samples = 0;  // where the run stands: the next step takes [consumed, consumed + global batch)
   bool eod_mask_loss = false;    // no loss where the input is `eod`, as it says nothing of what comes next
+  bool reset_attention_mask = false;
+  bool reset_position_ids = false;
   int32_t eod = -1;
   // Steps that end behind this sample are not read ahead: the last one of a run has no successor, and reading past the
   // horizon would build an index for nothing.

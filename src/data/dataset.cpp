@@ -4,13 +4,25 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/index_cache.h"
 
 namespace megalith::data {
 
 GptDataset::GptDataset(std::shared_ptr<const SequenceSource> source, const Options& options)
     : source_(std::move(source)),
       options_(options),
-      order_([this](uint32_t seed) { return build_index(seed); }, options.seed) {}
+      order_([this](uint32_t seed, bool again) { return find_index(seed, again); }, options.seed) {}
+
+std::shared_ptr<const GptIndex> GptDataset::find_index(uint32_t seed, bool again) const {
+  const auto build = [this, seed] { return build_index(seed); };
+  if (!options_.cache) return build();
+  const GptIndexKey key{.content = options_.content,
+                        .range = options_.range,
+                        .sequence_length = options_.sequence_length,
+                        .horizon = options_.horizon,
+                        .seed = seed};
+  return options_.cache->gpt_index(key, build, again);
+}
 
 std::shared_ptr<const GptIndex> GptDataset::build_index(uint32_t seed) const {
   const SequenceRange range = options_.range;
@@ -35,10 +47,23 @@ void GptDataset::sample(int64_t index, std::span<int32_t> tokens) const {
   MEGALITH_CHECK(std::ssize(tokens) == options_.sequence_length + 1, "{} tokens asked of samples of {} + 1",
                  tokens.size(), options_.sequence_length);
   const ExtendedOrder::Place place = order_.locate(index);
+  try {
+    read(place, tokens);
+  } catch (const DamagedIndex&) {
+    order_.rebuild(index, place.index);
+    read(order_.locate(index), tokens);
+  }
+}
+
+void GptDataset::read(const ExtendedOrder::Place& place, std::span<int32_t> tokens) const {
   auto [position, begin] = place.index->start(place.sample);
   int64_t offset = begin;
   while (!tokens.empty()) {
     const int64_t sequence = place.index->sequence_at(position);
+    if (sequence < options_.range.begin || sequence >= options_.range.end || offset < 0 ||
+        offset > source_->length(sequence)) {
+      throw DamagedIndex(fmt::format("an index of {} names token {} of sequence {}", name(), offset, sequence));
+    }
     const int64_t count = std::min(source_->length(sequence) - offset, std::ssize(tokens));
     const auto piece = tokens.first(static_cast<size_t>(count));
     if (count > 0) source_->read(sequence, offset, piece);

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "data/extended_order.h"
+#include "data/index_file.h"
 #include "data/sequence_source.h"
 #include "data/splits.h"
 
 namespace megalith::data {
+
+class IndexCache;
 
 // What a model knows of its tokens: ids 0 .. size - 1. `eod` ends a document; -1: there is none.
 struct Vocabulary {
@@ -40,6 +43,8 @@ class GptDataset : public Dataset {
     int64_t sequence_length = 0;
     int64_t horizon = 0;  // samples that the run was started for
     uint32_t seed = 0;
+    std::shared_ptr<const IndexCache> cache;  // where the index is kept; none: in memory
+    IndexKey content;                         // what identifies the lengths of the source, where there is a cache
   };
 
   GptDataset(std::shared_ptr<const SequenceSource> source, const Options& options);
@@ -53,7 +58,9 @@ class GptDataset : public Dataset {
   const GptIndex& index() const { return order_.first_block(); }
 
  private:
+  std::shared_ptr<const GptIndex> find_index(uint32_t seed, bool again) const;
   std::shared_ptr<const GptIndex> build_index(uint32_t seed) const;
+  void read(const ExtendedOrder::Place& place, std::span<int32_t> tokens) const;
   void check_ids(int64_t sequence, int64_t offset, std::span<const int32_t> tokens) const;
 
   std::shared_ptr<const SequenceSource> source_;

@@ -15,7 +15,8 @@ namespace megalith::data {
 // run that is lengthened goes on in the order that it has, first through what is left of its last epoch.
 class ExtendedOrder {
  public:
-  using Build = std::function<std::shared_ptr<const GptIndex>(uint32_t seed)>;
+  // `again`: the index that was handed out for this seed turned out to be damaged.
+  using Build = std::function<std::shared_ptr<const GptIndex>(uint32_t seed, bool again)>;
   struct Place {
     std::shared_ptr<const GptIndex> index;
     int64_t sample;
@@ -23,16 +24,19 @@ class ExtendedOrder {
 
   ExtendedOrder(Build build, uint32_t seed);
 
-  int64_t block_size() const { return first_->size(); }
+  int64_t block_size() const { return block_size_; }
   const GptIndex& first_block() const { return *first_; }
   // Any sample from 0 on. Thread-safe. Builds a block when it is first entered, and keeps one beside the first.
   Place locate(int64_t sample) const;
+  // Builds the block of a sample again, unless that has happened since `damaged` was handed out.
+  void rebuild(int64_t sample, const std::shared_ptr<const GptIndex>& damaged) const;
 
  private:
   Build build_;
   uint32_t seed_;
-  std::shared_ptr<const GptIndex> first_;
+  int64_t block_size_;
   mutable std::mutex mutex_;
+  mutable std::shared_ptr<const GptIndex> first_;
   mutable int64_t later_block_ = 0;
   mutable std::shared_ptr<const GptIndex> later_;
 };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "data/index_file.h"
 #include "data/numpy_random.h"
 
 namespace megalith::data {
@@ -24,6 +26,14 @@ void check_memory(const EpochPlan& plan, int64_t documents) {
         "lower trainer.max_steps",
         plan.samples, plan.epochs, documents, bytes / 1073741824.0);
   }
+}
+
+CompactSpan span_of(CompactInts& ints) {
+  CompactSpan result;
+  ints.apply(0, ints.size(), [&result](auto values) {
+    result = {.bytes = std::as_bytes(values), .width = sizeof(typename decltype(values)::value_type)};
+  });
+  return result;
 }
 }  // namespace
 
@@ -60,22 +70,81 @@ GptIndex::GptIndex(std::span<const int32_t> lengths, int64_t first_sequence, int
   build_documents(random, std::ssize(lengths), first_sequence);
   build_starts(lengths, first_sequence, sequence_length);
   build_shuffle(random);
+  positions_ = span_of(own_positions_);
+  offsets_ = own_offsets_;
+  shuffle_ = span_of(own_shuffle_);
+}
+
+GptIndex::GptIndex(std::shared_ptr<const IndexFile> file) : file_(std::move(file)) {
+  const IndexFile::Numbers& numbers = file_->numbers();
+  plan_ = {.epochs = numbers[0],
+           .samples = numbers[1],
+           .separate_final_epoch = numbers[2] != 0,
+           .samples_before_final = numbers[3]};
+  const auto ints = [this](size_t array) {
+    const auto bytes = file_->array(array);
+    return std::span(reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / 4);
+  };
+  documents_ = ints(0);
+  offsets_ = ints(1);
+  positions_ = {.bytes = file_->array(2), .width = numbers[4] == 8 ? size_t{8} : size_t{4}};
+  shuffle_ = {.bytes = file_->array(3), .width = numbers[5] == 8 ? size_t{8} : size_t{4}};
+  if (plan_.samples < 1 || shuffle_.size() != plan_.samples || positions_.size() != plan_.samples + 1 ||
+      std::ssize(offsets_) != plan_.samples + 1 || documents_.empty()) {
+    throw DamagedIndex("an index file holds arrays of sizes that do not fit together");
+  }
+}
+
+// An index that was built here is right; one from a file could have been written by anything.
+void GptIndex::check_place(int64_t index, int64_t count, const char* what) const {
+  if (index >= 0 && index < count) return;
+  MEGALITH_CHECK(file_, "{} {} of {}", what, index, count);
+  throw DamagedIndex(fmt::format("an index file names {} {} of {}", what, index, count));
+}
+
+int64_t GptIndex::sequence_at(int64_t position) const {
+  check_place(position, std::ssize(documents_), "document");
+  const int32_t* place = documents_.data() + position;
+  if (file_) file_->verify(place, sizeof(*place));
+  return *place;
+}
+
+std::span<const int32_t> GptIndex::document_index() const {
+  if (file_) file_->verify(documents_.data(), documents_.size_bytes());
+  return documents_;
+}
+
+GptIndex::Start GptIndex::unshuffled_start(int64_t sample) const {
+  check_place(sample, positions_.size(), "sample");
+  const int32_t* offset = offsets_.data() + sample;
+  if (file_) {
+    file_->verify(positions_.at(sample), positions_.width);
+    file_->verify(offset, sizeof(*offset));
+  }
+  return {positions_[sample], *offset};
+}
+
+int64_t GptIndex::shuffle_index(int64_t sample) const {
+  check_place(sample, shuffle_.size(), "sample");
+  if (file_) file_->verify(shuffle_.at(sample), shuffle_.width);
+  return shuffle_[sample];
 }
 
 void GptIndex::build_documents(NumpyRandomState& random, int64_t count, int64_t first_sequence) {
-  documents_.resize(static_cast<size_t>(plan_.epochs * count));
-  for (size_t i = 0; i < documents_.size(); ++i) {
-    documents_[i] = static_cast<int32_t>(first_sequence + static_cast<int64_t>(i) % count);
+  own_documents_.resize(static_cast<size_t>(plan_.epochs * count));
+  for (auto epoch = own_documents_.begin(); epoch != own_documents_.end(); epoch += count) {
+    std::iota(epoch, epoch + count, static_cast<int32_t>(first_sequence));
   }
   const int64_t mixed_epochs = plan_.separate_final_epoch ? plan_.epochs - 1 : plan_.epochs;
   const auto cut = static_cast<size_t>(mixed_epochs * count);
-  random.shuffle(std::span(documents_).first(cut));
-  random.shuffle(std::span(documents_).subspan(cut));
+  random.shuffle(std::span(own_documents_).first(cut));
+  random.shuffle(std::span(own_documents_).subspan(cut));
+  documents_ = own_documents_;
 }
 
 void GptIndex::build_starts(std::span<const int32_t> lengths, int64_t first_sequence, int64_t sequence_length) {
-  positions_ = CompactInts(plan_.samples + 1, std::ssize(documents_));
-  offsets_.resize(static_cast<size_t>(plan_.samples + 1));
+  own_positions_ = CompactInts(plan_.samples + 1, std::ssize(own_documents_));
+  own_offsets_.resize(static_cast<size_t>(plan_.samples + 1));
   int64_t position = 0;
   int64_t offset = 0;
   for (int64_t sample = 1; sample <= plan_.samples; ++sample) {
@@ -84,24 +153,25 @@ void GptIndex::build_starts(std::span<const int32_t> lengths, int64_t first_sequ
     // is named where one ends: this must agree with Megatron.
     int64_t ahead = sequence_length;
     for (;;) {
-      const int64_t left = lengths[static_cast<size_t>(sequence_at(position) - first_sequence)] - offset;
+      const int64_t left =
+          lengths[static_cast<size_t>(own_documents_[static_cast<size_t>(position)] - first_sequence)] - offset;
       if (ahead < left) break;
       ahead -= left;
       ++position;
       offset = 0;
     }
     offset += ahead;
-    positions_.set(sample, position);
-    offsets_[static_cast<size_t>(sample)] = static_cast<int32_t>(offset);
+    own_positions_.set(sample, position);
+    own_offsets_[static_cast<size_t>(sample)] = static_cast<int32_t>(offset);
   }
 }
 
 void GptIndex::build_shuffle(NumpyRandomState& random) {
-  shuffle_ = CompactInts(plan_.samples, plan_.samples);
-  for (int64_t i = 0; i < plan_.samples; ++i) shuffle_.set(i, i);
+  own_shuffle_ = CompactInts(plan_.samples, plan_.samples);
+  own_shuffle_.apply(0, plan_.samples, [](auto samples) { std::iota(samples.begin(), samples.end(), 0); });
   const auto shuffle = [&random](auto samples) { random.shuffle(samples); };
-  shuffle_.apply(0, plan_.samples_before_final, shuffle);
-  shuffle_.apply(plan_.samples_before_final, plan_.samples, shuffle);
+  own_shuffle_.apply(0, plan_.samples_before_final, shuffle);
+  own_shuffle_.apply(plan_.samples_before_final, plan_.samples, shuffle);
 }
 
 }  // namespace megalith::data

@@ -111,10 +111,16 @@ IndexedDataset::IndexedDataset(const std::filesystem::path& index_path, const st
       token_file_(File::open_for_reading(token_path)),
       map_tokens_(options.map_tokens) {
   parse_header();
-  count_tokens();
+  if (options.known_tokens) {
+    tokens_ = *options.known_tokens;
+  } else {
+    count_tokens();
+  }
   choose_token_type(token_file_.size());
-  check_pointers();
-  check_documents();
+  if (!options.known_tokens) {
+    check_pointers();
+    check_documents();
+  }
   if (map_tokens_) mapped_tokens_ = MappedFile(token_path);
 }
 
@@ -255,6 +261,10 @@ void IndexedDataset::check_documents() const {
   if (const int64_t last = document_begin(document_entries_ - 1); last != sequences_) {
     data_error("{} is damaged: its document array ends at sequence {} of {}", file, last, sequences_);
   }
+}
+
+IndexKey IndexedDataset::content_hash() const {
+  return hash_bytes(index_.bytes().first(static_cast<size_t>(lengths_at_ + 4 * sequences_)));
 }
 
 int32_t IndexedDataset::length(int64_t sequence) const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/file.h"
+#include "data/index_file.h"
 #include "data/mapped_file.h"
 #include "data/sequence_source.h"
 #include "data/token_type.h"
@@ -14,6 +16,9 @@ struct IndexedDatasetOptions {
   // Map `.bin` instead of reading it piece by piece. Reading is the default: a page fault on a network file system
   // stalls the whole process, and a file cut short under a mapping kills it.
   bool map_tokens = false;
+  // The number of tokens, where all of the index was checked before and has not changed since: opening then takes no
+  // longer for a billion sequences than for one.
+  std::optional<int64_t> known_tokens;
 };
 
 // A reader of Megatron's `<prefix>.idx` and `<prefix>.bin`. All integers are little-endian, nothing is aligned:
@@ -43,6 +48,11 @@ class IndexedDataset : public SequenceSource {
   int64_t document_begin(int64_t document) const;
   int64_t tokens() const { return tokens_; }
   TokenType token_type() const { return type_; }
+  const std::filesystem::path& index_path() const { return index_path_; }
+  const std::filesystem::path& token_path() const { return token_file_.path(); }
+
+  // A hash of the header and all lengths: what the order of samples depends on.
+  IndexKey content_hash() const;
 
  private:
   void parse_header();

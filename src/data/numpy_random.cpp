@@ -1,11 +1,54 @@
 #include "data/numpy_random.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 
 #include "core/error.h"
 
 namespace megalith::data {
+
+NumpyRandomState::NumpyRandomState(uint32_t seed) {
+  for (uint32_t i = 0; i < kWords; ++i) {
+    state_[i] = seed;
+    seed = 1812433253u * (seed ^ (seed >> 30)) + i + 1;
+  }
+}
+
+void NumpyRandomState::refill() {
+  constexpr size_t kShift = 397;
+  const auto twist = [this](size_t i, size_t next, size_t far) {
+    const uint32_t both = (state_[i] & 0x80000000u) | (state_[next] & 0x7fffffffu);
+    state_[i] = state_[far] ^ (both >> 1) ^ ((0u - (both & 1u)) & 0x9908b0dfu);
+  };
+  for (size_t i = 0; i < kWords - kShift; ++i) twist(i, i + 1, i + kShift);
+  for (size_t i = kWords - kShift; i + 1 < kWords; ++i) twist(i, i + 1, i + kShift - kWords);
+  twist(kWords - 1, 0, kShift - 1);
+  for (size_t i = 0; i < kWords; ++i) {
+    uint32_t word = state_[i];
+    word ^= word >> 11;
+    word ^= (word << 7) & 0x9d2c5680u;
+    word ^= (word << 15) & 0xefc60000u;
+    words_[i] = word ^ (word >> 18);
+  }
+  used_ = 0;
+}
+
+size_t NumpyRandomState::draw_places(uint32_t top, std::array<uint32_t, kAhead>& places) {
+  const uint32_t mask = ~uint32_t{0} >> std::countl_zero(top);
+  // As long as the highest bit of the bound stays, so does the mask.
+  const auto wanted = static_cast<uint32_t>(std::min<size_t>(kAhead, top - mask / 2));
+  uint32_t count = 0;
+  while (count < wanted) {
+    if (used_ == kWords) refill();
+    // Kept or not is a coin toss that no branch should bet on.
+    while (used_ < kWords && count < wanted) {
+      const uint32_t place = words_[used_++] & mask;
+      places[count] = place;
+      count += place <= top - count ? 1 : 0;
+    }
+  }
+  return count;
+}
 
 uint64_t NumpyRandomState::interval(uint64_t max) {
   if (max == 0) return 0;

@@ -1,9 +1,11 @@
 #include "data/tokenizer.h"
 
 #include <array>
+#include <filesystem>
 
 #include "core/error.h"
 #include "data/near_names.h"
+#include "data/tokenizer/bpe_tokenizer.h"
 
 namespace megalith::data {
 
@@ -37,6 +39,11 @@ const Known& find_known(const std::string& type) {
 }
 }  // namespace
 
+int64_t Tokenizer::encode_with_specials(std::string_view text, std::vector<int32_t>& ids, SpecialText) const {
+  encode(text, ids);
+  return 0;
+}
+
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   encode(text, ids);
@@ -59,13 +66,45 @@ std::string ByteTokenizer::decode(std::span<const int32_t> ids) const {
 
 std::unique_ptr<Tokenizer> make_tokenizer(const config::Tokenizer& config) {
   const Known& known = find_known(config.type);
-  if (known.type != "ByteTokenizer") user_error("tokenizer {} is not supported; use ByteTokenizer", known.type);
-  return std::make_unique<ByteTokenizer>();
+  const auto file = [&](const std::string& path, std::string_view key, std::string_view flag) -> const std::string& {
+    if (path.empty()) user_error("tokenizer {} needs its file: give model.tokenizer.{} ({})", known.type, key, flag);
+    return path;
+  };
+  if (known.type == "ByteTokenizer") return std::make_unique<ByteTokenizer>();
+  if (known.type == "GPT2BPETokenizer") {
+    const std::string& vocab = file(config.vocab_file, "vocab_file", "--vocab-file");
+    return std::make_unique<BpeTokenizer>(read_gpt2(vocab, file(config.merge_file, "merge_file", "--merge-file")));
+  }
+  if (known.type == "TikTokenizer") {
+    const std::string& model = file(config.model, "model", "--tokenizer-model");
+    return std::make_unique<BpeTokenizer>(read_tiktoken(model, config.tiktoken_pattern));
+  }
+  if (known.type == "HuggingFaceTokenizer") {
+    return std::make_unique<BpeTokenizer>(read_hugging_face(file(config.model, "model", "--tokenizer-model")));
+  }
+  user_error("tokenizer {} is not supported; use GPT2BPETokenizer, TikTokenizer, HuggingFaceTokenizer or ByteTokenizer",
+             known.type);
 }
+
+namespace {
+bool files_are_here(const config::Tokenizer& config) {
+  const auto here = [](const std::string& path) {
+    std::error_code ignored;
+    return !path.empty() && std::filesystem::exists(path, ignored);
+  };
+  if (config.type == "GPT2BPETokenizer") return here(config.vocab_file) && here(config.merge_file);
+  if (config.type == "TikTokenizer") return here(config.model) && !config.tiktoken_pattern.empty();
+  return config.type == "HuggingFaceTokenizer" && here(config.model);
+}
+}  // namespace
 
 Vocabulary vocabulary_of(const config::Tokenizer& config) {
   const Known& known = find_known(config.type);
   Vocabulary vocabulary = known.vocabulary;
+  if (files_are_here(config)) {
+    const auto tokenizer = make_tokenizer(config);
+    vocabulary = {tokenizer->vocab_size(), tokenizer->eod()};
+  }
   if (config.vocab_size > 0) {
     if (config.vocab_size < vocabulary.size) {
       user_error("model.tokenizer.vocab_size {} is less than the {} ids of {}", config.vocab_size, vocabulary.size,
@@ -75,8 +114,8 @@ Vocabulary vocabulary_of(const config::Tokenizer& config) {
   }
   if (vocabulary.size == 0) {
     user_error(
-        "tokenizer {} is not supported; use ByteTokenizer, or give model.tokenizer.vocab_size to train on tokens "
-        "that are already there",
+        "how many ids tokenizer {} has is in its files: give model.tokenizer.model, or model.tokenizer.vocab_size to "
+        "train on tokens that are already there",
         known.type);
   }
   return vocabulary;

@@ -12,6 +12,24 @@
 
 namespace megalith::data {
 
+// What a dataset records of the tokenizer that made it: two with the same identity give the same ids.
+struct TokenizerIdentity {
+  std::string type;             // as in model.tokenizer.type
+  std::string grammar;          // how text is cut: gpt2, cl100k, ...
+  std::string reference;        // whose merging: tiktoken or merge-list
+  std::string unicode_version;  // of the tables behind the grammar
+  std::string digest;           // of the tokenizer's files
+
+  bool operator==(const TokenizerIdentity&) const = default;
+};
+
+// What a string such as <|endoftext|> in a text becomes.
+enum class SpecialText {
+  plain,   // characters like any others
+  encode,  // its id
+  reject,  // a data error
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -20,12 +38,17 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   // The id that ends a document; never the result of encoding text.
   virtual int32_t eod() const = 0;
+  // The id that begins a document where the model wants one; -1: there is none.
+  virtual int32_t bos() const { return -1; }
+  virtual TokenizerIdentity identity() const { return {.type = std::string(name())}; }
 
-  // Appends the ids of `text` to `ids`.
+  // Appends the ids of `text` to `ids`; special strings are plain text. May be called from several threads at once.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
   // The bytes of the ids; eod gives none. A piece of a stream may end within a character: see Utf8Stream. User error
   // for an id outside of the vocabulary.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  // As encode, and looks for special strings. Returns how many there are.
+  virtual int64_t encode_with_specials(std::string_view text, std::vector<int32_t>& ids, SpecialText policy) const;
 
   std::vector<int32_t> encode(std::string_view text) const;
 };
@@ -43,11 +66,12 @@ class ByteTokenizer : public Tokenizer {
   std::string decode(std::span<const int32_t> ids) const override;
 };
 
-// User error if this build cannot encode with it.
+// Reads the tokenizer's files. User error if the type is not supported or a file is not named; data error if a file is
+// not what it should be.
 std::unique_ptr<Tokenizer> make_tokenizer(const config::Tokenizer& config);
 
-// What a model must know to train on tokens that are already there, for which the tokenizer itself is not needed:
-// `tokenizer.vocab_size` if given, else what the type implies.
+// What a model must know to train on tokens that are already there, for which the tokenizer itself is not needed: what
+// its files say if they are there, else what the type implies; at least `tokenizer.vocab_size`.
 Vocabulary vocabulary_of(const config::Tokenizer& config);
 
 }  // namespace megalith::data

@@ -18,6 +18,10 @@ Arenas::Arenas(const cost::MemoryTable& table, bool training)
 
 namespace {
 
+void copy_ids(const std::vector<int32_t>& from, const Tensor& to) {
+  std::memcpy(to.data, from.data(), static_cast<size_t>(to.bytes()));
+}
+
 // A run goes on with the model and the precision that it was started with.
 void check_fit(const checkpoint::Loaded& checkpoint, const checkpoint::NamedTensor& wanted) {
   const std::vector<checkpoint::TensorInfo>& held = checkpoint.manifest().tensors;
@@ -61,6 +65,8 @@ Engine::Engine(const EngineOptions& options)
   targets_ = {.ids = arenas_.batch.allocate("targets", DType::i32, {tokens}),
               .weights = arenas_.batch.allocate("weights", main, {tokens}),
               .losses = arenas_.batch.allocate("losses", main, {tokens})};
+  document_starts_ = arenas_.batch.allocate("document_starts", DType::i32, {tokens});
+  positions_ = arenas_.batch.allocate("positions", DType::i32, {tokens});
   sample_ids_ = arenas_.batch.allocate("sample_ids", DType::i64, {options.batch});
 }
 
@@ -93,6 +99,8 @@ model::Context Engine::context(bool training, int64_t step) {
           .batch = options_.batch,
           .length = options_.length,
           .sample_ids = sample_ids_,
+          .document_starts = has_document_starts_ ? document_starts_ : Tensor(),
+          .positions = has_positions_ ? positions_ : Tensor(),
           .seed = options_.seed,
           .step = static_cast<uint64_t>(step),
           .training = training};
@@ -102,9 +110,13 @@ void Engine::take(const data::MicroBatch& micro_batch) {
   MEGALITH_CHECK(micro_batch.batch == options_.batch && micro_batch.length == options_.length,
                  "micro batch of {} x {} tokens, engine of {} x {}", micro_batch.batch, micro_batch.length,
                  options_.batch, options_.length);
-  std::memcpy(ids_.data, micro_batch.inputs.data(), static_cast<size_t>(ids_.bytes()));
-  std::memcpy(targets_.ids.data, micro_batch.targets.data(), static_cast<size_t>(targets_.ids.bytes()));
+  copy_ids(micro_batch.inputs, ids_);
+  copy_ids(micro_batch.targets, targets_.ids);
   std::memcpy(sample_ids_.data, micro_batch.sample_ids.data(), static_cast<size_t>(sample_ids_.bytes()));
+  has_document_starts_ = !micro_batch.document_starts.empty();
+  if (has_document_starts_) copy_ids(micro_batch.document_starts, document_starts_);
+  has_positions_ = !micro_batch.position_ids.empty();
+  if (has_positions_) copy_ids(micro_batch.position_ids, positions_);
   dispatch_float(targets_.weights.dtype, [&]<class T>(std::type_identity<T>) {
     T* weights = targets_.weights.as<T>();
     for (size_t i = 0; i < micro_batch.weights.size(); ++i) weights[i] = T(micro_batch.weights[i]);

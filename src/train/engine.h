@@ -83,6 +83,10 @@ class Engine {
   Tensor ids_;
   model::Targets targets_;
   Tensor sample_ids_;
+  Tensor document_starts_;
+  Tensor positions_;
+  bool has_document_starts_ = false;
+  bool has_positions_ = false;
   int64_t step_ = 0;
 };
 

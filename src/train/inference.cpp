@@ -8,6 +8,7 @@
 #include "data/make_dataset.h"
 #include "data/tokenizer.h"
 #include "observe/log_files.h"
+#include "train/batches.h"
 #include "train/describe.h"
 #include "train/step.h"
 
@@ -34,7 +35,10 @@ config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<st
 Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, const EvaluateOptions& options) {
   const double begin = monotonic_seconds();
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
-  const auto dataset = data::make_dataset(run, options.split, vocabulary, 1);  // one epoch
+  // A horizon of one sample is one epoch; without weights, each dataset counts for what it holds.
+  config::Run one_epoch = run;
+  if (run.model.data.data_impl != "mock") one_epoch.model.data.data_prefix = data::data_prefixes(run.model.data);
+  const auto dataset = data::make_dataset(one_epoch, options.split, vocabulary, 1);
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
   Engine engine({.model = request.config,
                  .batch = request.batch,
@@ -48,11 +52,10 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
                dataset->size(), request.batch);
   }
   const int64_t batches = options.batches > 0 ? std::min(options.batches, available) : available;
-  data::Batcher batcher(*dataset, {.global_batch = request.batch,
-                                   .micro_batch = request.batch,
-                                   .eod_mask_loss = run.model.data.eod_mask_loss,
-                                   .eod = vocabulary.eod,
-                                   .read_ahead_until = batches * request.batch});
+  data::BatcherOptions reading = batcher_options(run, vocabulary);
+  reading.global_batch = request.batch;
+  reading.read_ahead_until = batches * request.batch;
+  data::Batcher batcher(*dataset, reading);
   return {.step = checkpoint.manifest().state.step,
           .tokens = batches * request.batch * request.length,
           .loss = mean_loss(engine, batcher, batches),

@@ -80,7 +80,9 @@ Summary train(const config::Run& run, const config::LoadReport& report) {
   for (const std::string& failpoint : run.failpoints) arm_failpoint(failpoint);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   // Opened first, so that a missing data file leaves no run directory behind.
-  if (run.model.data.data_impl != "mock") data::IndexedDataset(data::single_prefix(run.model.data));
+  if (run.model.data.data_impl != "mock") {
+    for (const std::string& prefix : data::data_prefixes(run.model.data)) data::IndexedDataset{prefix};
+  }
 
   const RunDirectory directory = RunDirectory::open(run);
   observe::set_up_log({.directory = directory.path()});

@@ -7,18 +7,18 @@
 #include "core/failpoint.h"
 #include "observe/log_files.h"
 #include "optim/lr_schedule.h"
+#include "train/batches.h"
 
 namespace megalith::train {
 
 namespace {
-data::BatcherOptions training_batches(const config::Run& run, const checkpoint::RunState& state, int32_t eod) {
-  return {
-      .global_batch = run.model.global_batch_size,
-      .micro_batch = run.model.micro_batch_size,
-      .consumed_samples = state.consumed_samples,
-      .eod_mask_loss = run.model.data.eod_mask_loss,
-      .eod = eod,
-      .read_ahead_until = state.consumed_samples + (run.trainer.max_steps - state.step) * run.model.global_batch_size};
+data::BatcherOptions training_batches(const config::Run& run, const checkpoint::RunState& state,
+                                      const data::Vocabulary& vocabulary) {
+  data::BatcherOptions options = batcher_options(run, vocabulary);
+  options.consumed_samples = state.consumed_samples;
+  options.read_ahead_until =
+      state.consumed_samples + (run.trainer.max_steps - state.step) * run.model.global_batch_size;
+  return options;
 }
 }  // namespace
 
@@ -28,7 +28,7 @@ Trainer::Trainer(const Parts& parts)
       engine_(parts.engine),
       telemetry_(parts.telemetry),
       state_(parts.state),
-      batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary.eod)),
+      batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary)),
       schedule_(parallel::single_stage_schedule(batcher_.micro_batches())),
       metrics_(parts.run, parts.engine.options().model.padded_vocabulary, parts.train_data.size()),
       stop_(parts.run.trainer.max_time.empty()
@@ -97,12 +97,9 @@ void Trainer::act_on_non_finite(const StepResult& result) {
 
 void Trainer::validate() {
   Span span(telemetry_, "validation", state_.step);
-  data::Batcher batcher(*parts_.validation_data,
-                        {.global_batch = run_.model.global_batch_size,
-                         .micro_batch = run_.model.micro_batch_size,
-                         .eod_mask_loss = run_.model.data.eod_mask_loss,
-                         .eod = parts_.vocabulary.eod,
-                         .read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size});
+  data::BatcherOptions options = batcher_options(run_, parts_.vocabulary);
+  options.read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size;
+  data::Batcher batcher(*parts_.validation_data, options);
   const double loss = mean_loss(engine_, batcher, run_.trainer.limit_val_batches);
   summary_.validation_loss = loss;
   span.add("val_loss", loss);

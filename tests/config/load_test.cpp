@@ -99,6 +99,8 @@ TEST(Load, Overrides) {
   EXPECT_EQ(load_overrides({"model.data.splits_string='900,50,50'"}).model.data.splits_string, "900,50,50");
   EXPECT_EQ(load_overrides({"model.data.data_prefix=[.5,a_text,.5,b_text]"}).model.data.data_prefix,
             (std::vector<std::string>{".5", "a_text", ".5", "b_text"}));
+  EXPECT_EQ(load_overrides({"model.data.validation_files=15"}).model.data.validation_files, 15);
+  EXPECT_EQ(load_overrides({"model.data.test_files=15"}).model.data.test_files, 15);
   EXPECT_EQ(load_overrides({"model.data.data_prefix=a=b"}).model.data.data_prefix, (std::vector<std::string>{"a=b"}));
   EXPECT_EQ(load_overrides({"model.optim.betas=[0.8,0.9]"}).model.optim.betas, (std::vector<double>{0.8, 0.9}));
   EXPECT_EQ(load_overrides({"training.run.name=x", "run.results_dir=/y"}).name, "megalith");

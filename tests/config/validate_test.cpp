@@ -117,7 +117,7 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.max_position_embeddings=100"}, {"encoder_seq_length`=1024", "100 learned positions"}},
       {{"model.position_embedding_type=rope", "model.kv_channels=63"}, {"even model.kv_channels"}},
       {{"model.data.seq_length=5"}, {"model.data.seq_length`=5", "encoder_seq_length`=1024"}},
-      {{"model.data.data_prefix=[a,b]"}, {"'a'", "weight"}},
+      {{"model.data.data_prefix=[a,1.0]"}, {"'a'", "weight"}},
       {{"model.data.data_prefix=[1.0,b,2.0]"}, {"3 entries"}},
       {{"model.data.data_impl=mock", "model.data.data_prefix=[x]"}, {"data_impl=mmap"}},
       {{"name=a/b"}, {"`name`='a/b'"}},

@@ -82,6 +82,23 @@ TEST(Batcher, MasksTheLossBehindEod) {
   EXPECT_EQ(step.total_weight, 5.0);
 }
 
+TEST(Batcher, MarksDocumentsWhereAskedTo) {
+  const Numbered dataset;
+  const auto first = [&dataset](BatcherOptions options) {
+    options.global_batch = 2;
+    options.micro_batch = 2;
+    options.eod = 11;
+    return Batcher(dataset, options).next().micro_batches[0];
+  };
+  const MicroBatch mask = first({.reset_attention_mask = true});
+  EXPECT_EQ(mask.document_starts, (std::vector<int32_t>{0, 0, 0, 0, 0, 2}));
+  EXPECT_TRUE(mask.position_ids.empty());
+  const MicroBatch positions = first({.reset_position_ids = true});
+  EXPECT_TRUE(positions.document_starts.empty());
+  EXPECT_EQ(positions.position_ids, (std::vector<int32_t>{0, 1, 2, 0, 1, 0}));
+  EXPECT_TRUE(first({}).document_starts.empty());
+}
+
 TEST(Batcher, ReadsOneStepAheadAndNotPastTheEnd) {
   const Numbered dataset;
   Batcher batcher(dataset, {.global_batch = 2, .read_ahead_until = 6});

@@ -165,7 +165,7 @@ TEST(CompactInts, HoldsWideNumbersWhereNeeded) {
 TEST(ExtendedOrder, AppendsBlocksOfOtherSeeds) {
   int builds = 0;
   const ExtendedOrder order(
-      [&builds](uint32_t seed) {
+      [&builds](uint32_t seed, bool) {
         ++builds;
         return std::make_shared<const GptIndex>(kLengths, 0, 4, 4, seed);
       },

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "core/failpoint.h"
+#include "data/blend_plan.h"
 #include "data/data_testing.h"
 #include "data/indexed_dataset_writer.h"
 
@@ -53,7 +59,6 @@ class MakeDatasetTest : public testing::Test {
 };
 
 TEST_F(MakeDatasetTest, OpensThePrefixAndCutsTheSplit) {
-  run_.model.data.data_prefix = {"1.0", directory_ / "set"};
   run_.model.data.seq_length = 10;
   const auto dataset = make_dataset(run_, Split::valid, {257, 256}, 7);
   EXPECT_EQ(dataset->sequence_length(), 10);
@@ -73,10 +78,10 @@ TEST_F(MakeDatasetTest, SaysWhatIsWrong) {
   run_.model.seed = -1;
   expect({"model.seed"});
   run_.model.seed = 1;
-  run_.model.data.data_prefix = {"a", "b"};
-  expect({"blending several datasets is not supported yet"});
-  run_.model.data.data_prefix = {".5", "a", ".5", "b"};
-  expect({"blending several datasets is not supported yet"});
+  run_.model.data.data_prefix = {"a", directory_ / "set"};
+  expect({"dataset a not found"});
+  run_.model.data.data_prefix = {"0", "a", ".5", "b"};
+  expect({"weight of a is 0", "share of all training samples"});
   run_.model.data.data_prefix = {"1.0"};
   expect({"without a prefix"});
   run_.model.data.data_prefix = {};
@@ -85,6 +90,194 @@ TEST_F(MakeDatasetTest, SaysWhatIsWrong) {
   expect({"sett.idx", "sett.bin", ": set"});
   run_.model.data.data_impl = "lazy";
   expect({"lazy"});
+}
+
+std::vector<int32_t> sample_of(const Dataset& dataset, int64_t index) {
+  std::vector<int32_t> tokens(static_cast<size_t>(dataset.sequence_length() + 1));
+  dataset.sample(index, tokens);
+  return tokens;
+}
+
+// Three datasets whose tokens tell which one they are from: 0, 1, 2.
+class BlendTest : public testing::Test {
+ protected:
+  BlendTest() {
+    for (int32_t set = 0; set < 3; ++set) {
+      IndexedDatasetWriter writer(prefix(set), 257);
+      std::mt19937 random(static_cast<uint32_t>(set));
+      for (int32_t i = 0; i < 40 * (set + 1); ++i) {
+        std::vector<int32_t> document(10 + random() % 30, set);
+        for (size_t at = 1; at < document.size(); at += 2) document[at] = static_cast<int32_t>(3 + random() % 200);
+        writer.add_document(document);
+      }
+      writer.finish();
+    }
+    run_.model.encoder_seq_length = 10;
+    run_.model.data.splits_string = "100,0,0";
+  }
+
+  std::string prefix(int32_t set) const { return directory_ / ("set" + std::to_string(set)); }
+  std::unique_ptr<Dataset> make(int64_t horizon, Split split = Split::train) const {
+    return make_dataset(run_, split, {257, 256}, horizon);
+  }
+  // Sample by sample through the parts, as Megatron blends them.
+  void expect_blend(const Dataset& dataset, const std::vector<double>& raw, int64_t horizon) const {
+    const BlendPlan plan = plan_blend(raw, horizon);
+    std::vector<std::unique_ptr<Dataset>> parts;
+    for (size_t i = 0; i < raw.size(); ++i) {
+      config::Run alone = run_;
+      alone.model.data.data_prefix = {prefix(static_cast<int32_t>(i))};
+      parts.push_back(make_dataset(alone, Split::train, {257, 256}, plan.requests[i]));
+    }
+    std::vector<int64_t> taken(raw.size(), 0);
+    for (int64_t i = 0; i < dataset.size(); ++i) {
+      size_t best = 0;
+      const auto error = [&](size_t d) {
+        return plan.weights[d] * std::max(static_cast<double>(i), 1.0) - static_cast<double>(taken[d]);
+      };
+      for (size_t d = 1; d < raw.size(); ++d) best = error(d) > error(best) ? d : best;
+      ASSERT_EQ(sample_of(dataset, i), sample_of(*parts[best], taken[best]++)) << i;
+    }
+  }
+
+  TemporaryDirectory directory_;
+  config::Run run_ = small_run();
+};
+
+TEST_F(BlendTest, BlendsByWeight) {
+  run_.model.data.data_prefix = {"3", prefix(0), "1.5", prefix(1), "0.01", prefix(2)};
+  const auto dataset = make(900);
+  EXPECT_EQ(dataset->size(), 599 + 300 + 2);
+  expect_blend(*dataset, {3, 1.5, 0.01}, 900);
+  // Any order of asking gives the same samples.
+  const auto last = sample_of(*dataset, 899);
+  const auto other = make(900);
+  EXPECT_EQ(sample_of(*other, 899), last);
+  EXPECT_EQ(sample_of(*other, 3), sample_of(*dataset, 3));
+  // Beyond its end it goes on.
+  EXPECT_EQ(sample_of(*other, 200000).size(), 11u);
+  EXPECT_EQ(sample_of(*other, 899), last);
+}
+
+TEST_F(BlendTest, ExhaustsDatasetsWithoutWeights) {
+  run_.model.data.data_prefix = {prefix(0), prefix(1), prefix(2)};
+  const auto dataset = make(1);
+  std::vector<std::unique_ptr<Dataset>> parts;
+  std::vector<std::vector<int32_t>> expected;
+  for (int32_t set = 0; set < 3; ++set) {
+    config::Run alone = run_;
+    alone.model.data.data_prefix = {prefix(set)};
+    parts.push_back(make_dataset(alone, Split::train, {257, 256}, 0));
+    for (int64_t i = 0; i < parts.back()->size(); ++i) expected.push_back(sample_of(*parts.back(), i));
+  }
+  ASSERT_EQ(dataset->size(), std::ssize(expected));
+  std::vector<std::vector<int32_t>> got;
+  for (int64_t i = 0; i < dataset->size(); ++i) got.push_back(sample_of(*dataset, i));
+  std::sort(got.begin(), got.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(got, expected);
+  // The second round is another order of the same data.
+  bool found = false;
+  for (int64_t i = 0; i < parts[0]->size(); ++i) {
+    found = found || sample_of(*dataset, dataset->size()) == sample_of(*parts[0], parts[0]->size() + i) ||
+            sample_of(*dataset, dataset->size()) == sample_of(*parts[2], parts[2]->size() + i);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(BlendTest, HoldsOutWholeFiles) {
+  run_.model.data.data_prefix = {directory_ / "set*"};
+  run_.model.data.validation_files = 1;
+  run_.model.data.test_files = 1;
+  const auto set_of = [this](Split split) {
+    const auto dataset = make(20, split);
+    std::set<int32_t> seen;
+    for (int64_t i = 0; i < dataset->size(); ++i) {
+      for (const int32_t token : sample_of(*dataset, i)) {
+        if (token < 3) seen.insert(token);
+      }
+    }
+    return seen;
+  };
+  EXPECT_EQ(set_of(Split::train), std::set<int32_t>{0});
+  EXPECT_EQ(set_of(Split::test), std::set<int32_t>{1});
+  EXPECT_EQ(set_of(Split::valid), std::set<int32_t>{2});
+}
+
+TEST_F(BlendTest, KeepsIndicesByContent) {
+  run_.model.data.data_prefix = {"1", prefix(0), "2", prefix(1)};
+  const auto plain = make(500);
+  run_.model.data.index_mapping_dir = directory_ / "cache";
+  const auto counts = [this](const config::Run& run) {
+    const auto cache = std::make_shared<const IndexCache>(run.model.data.index_mapping_dir);
+    make_dataset(run, Split::train, {257, 256}, 500, cache);
+    return cache->counts();
+  };
+  EXPECT_EQ(counts(run_).built, 2);
+  EXPECT_EQ(counts(run_).built, 0);
+  EXPECT_EQ(counts(run_).reused, 2);
+  const auto kept = make(500);
+  for (int64_t i = 0; i < kept->size(); ++i) ASSERT_EQ(sample_of(*kept, i), sample_of(*plain, i));
+  // Data that moved: nothing to build.
+  for (const char* ending : {".bin", ".idx"}) {
+    std::filesystem::copy_file(prefix(0) + ending, directory_ / ("moved" + std::string(ending)));
+  }
+  config::Run moved = run_;
+  moved.model.data.data_prefix[1] = directory_ / "moved";
+  EXPECT_EQ(counts(moved).built, 0);
+  // Other data under the same name.
+  for (const char* ending : {".bin", ".idx"}) {
+    std::filesystem::copy_file(prefix(2) + ending, prefix(0) + ending,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  EXPECT_EQ(counts(run_).built, 1);
+}
+
+TEST_F(BlendTest, DoesNotBelieveADamagedIndex) {
+  run_.model.data.data_prefix = {prefix(2)};
+  const auto plain = make(500);
+  run_.model.data.index_mapping_dir = directory_ / "cache";
+  make(500);
+  const auto files = [this] {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_ / "cache")) {
+      if (entry.path().filename().string().starts_with("samples-")) names.push_back(entry.path());
+    }
+    return names;
+  };
+  ASSERT_EQ(files().size(), 1u);
+  const std::string whole = read_bytes(files()[0]);
+  std::vector<std::string> damaged = {"", whole.substr(0, 100), whole.substr(0, whole.size() - 1), whole + "x"};
+  for (size_t at = 0; at < whole.size(); at += 97) {
+    damaged.push_back(whole);
+    damaged.back()[at] = static_cast<char>(damaged.back()[at] ^ 4);
+  }
+  for (const std::string& bytes : damaged) {
+    write_bytes(files()[0], bytes);
+    std::vector<std::string> warnings;
+    const auto cache = std::make_shared<const IndexCache>(
+        directory_ / "cache", [&warnings](const std::string& text) { warnings.push_back(text); });
+    const auto dataset = make_dataset(run_, Split::train, {257, 256}, 500, cache);
+    for (int64_t i = 0; i < dataset->size(); ++i) ASSERT_EQ(sample_of(*dataset, i), sample_of(*plain, i));
+    if (read_bytes(files()[0]) != bytes) {
+      ASSERT_EQ(warnings.size(), 1u);
+      EXPECT_NE(warnings[0].find("damaged"), std::string::npos) << warnings[0];
+      EXPECT_EQ(read_bytes(files()[0]), whole);
+    }
+  }
+}
+
+TEST_F(BlendTest, TrainsWithoutACacheThatCannotBeWritten) {
+  run_.model.data.data_prefix = {"1", prefix(0), "2", prefix(1)};
+  std::vector<std::string> warnings;
+  const auto cache = std::make_shared<const IndexCache>(
+      directory_ / "cache", [&warnings](const std::string& text) { warnings.push_back(text); });
+  arm_failpoint("file.write=io");
+  const auto dataset = make_dataset(run_, Split::train, {257, 256}, 500, cache);
+  disarm_failpoints();
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(sample_of(*dataset, 400), sample_of(*make(500), 400));
+  EXPECT_EQ(std::filesystem::is_empty(directory_ / "cache"), true);
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ TEST(MakeTokenizer, SaysWhatIsSupported) {
   config::Tokenizer config;
   EXPECT_EQ(make_tokenizer(config)->name(), "ByteTokenizer");
   config.type = "GPT2BPETokenizer";
-  expect_error(ErrorKind::user, {"tokenizer GPT2BPETokenizer is not supported; use ByteTokenizer"},
+  expect_error(ErrorKind::user, {"tokenizer GPT2BPETokenizer needs its file: give model.tokenizer.vocab_file"},
+               [&] { make_tokenizer(config); });
+  config.type = "SentencePieceTokenizer";
+  expect_error(ErrorKind::user, {"tokenizer SentencePieceTokenizer is not supported; use GPT2BPETokenizer"},
                [&] { make_tokenizer(config); });
   config.type = "ByteTokeniser";
   expect_error(ErrorKind::user, {"unknown tokenizer ByteTokeniser; did you mean ByteTokenizer?"},

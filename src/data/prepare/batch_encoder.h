@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/prepare/batch_reader.h"
+#include "data/prepare/document_fields.h"
+#include "data/token_type.h"
+#include "data/tokenizer.h"
+
+namespace megalith::data {
+
+std::string_view name_of(SpecialText policy);
+
+struct EncodeOptions {
+  std::vector<std::string> json_keys = {"text"};
+  std::vector<FieldFilter> keep;
+  BadText bad_text = BadText::reject;
+  OnError on_error = OnError::fail;
+  int64_t max_document_bytes = int64_t{4} << 30;
+  bool append_eod = false;
+  std::optional<int32_t> bos;  // put before every document
+  // Looking for special strings costs a little: not asked for, they are plain text and not counted.
+  bool look_for_special_text = false;
+  SpecialText special_text = SpecialText::plain;
+};
+
+// A line that gave no document.
+struct BadPlace {
+  BadLine kind = BadLine::not_json;
+  int64_t line = 0;    // within the batch, from 1
+  int64_t offset = 0;  // of its first byte in the text of the file
+  std::string detail;
+};
+
+// The tokens of a batch as they are stored.
+struct EncodedBatch {
+  struct Key {
+    std::vector<std::byte> tokens;
+    std::vector<int32_t> lengths;  // of each document in tokens; 0 for an empty one
+    int64_t token_count = 0;
+    int64_t empty_documents = 0;
+  };
+  std::vector<Key> keys;
+  std::vector<BadPlace> bad;  // one at most with OnError::fail: the batch ends there
+  int64_t lines = 0;
+  int64_t documents = 0;
+  int64_t filtered = 0;
+  int64_t text_bytes = 0;     // what the tokenizer saw
+  int64_t special_texts = 0;  // strings such as <|endoftext|> in the texts
+
+  int64_t bytes() const;  // of memory, about
+};
+
+// Turns batches into tokens; one for each thread.
+class BatchEncoder {
+ public:
+  BatchEncoder(const Tokenizer& tokenizer, const EncodeOptions& options);
+
+  EncodedBatch encode(const RawBatch& batch, Cut cut);
+
+ private:
+  void encode_lines(const RawBatch& batch, EncodedBatch& out);
+  void encode_paragraphs(const RawBatch& batch, EncodedBatch& out);
+  // False if a document cannot be taken; `bad` then says why.
+  bool add_document(EncodedBatch& out, std::optional<std::string_view> text, BadPlace place);
+  int64_t encode_text(std::string_view text, std::vector<int32_t>& ids) const;
+  void store(EncodedBatch& out);
+
+  const Tokenizer& tokenizer_;
+  EncodeOptions options_;
+  TokenType type_;
+  std::optional<DocumentFields> fields_;   // made when the first JSON comes
+  std::vector<std::vector<int32_t>> ids_;  // per key
+  std::vector<size_t> begins_;             // of the document in ids_, per key
+};
+
+}  // namespace megalith::data

@@ -1,0 +1,157 @@
+#include "data/prepare/merge.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "data/indexed_dataset.h"
+#include "data/prepare/digest.h"
+#include "data/prepare/index_stream.h"
+#include "data/prepare/input_list.h"
+#include "data/prepare/publish.h"
+
+namespace megalith::data {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+// All that is known before anything is copied.
+struct Plan {
+  TokenType type = TokenType::uint16;
+  MergeCounts counts;
+  int64_t bytes = 0;
+  Json inputs = Json::array();
+};
+
+Plan make_plan(const std::vector<std::string>& inputs) {
+  if (inputs.empty()) user_error("no dataset to merge given");
+  Plan plan;
+  for (const std::string& prefix : inputs) {
+    const IndexedDataset dataset(prefix);
+    if (&prefix == &inputs.front()) plan.type = dataset.token_type();
+    if (dataset.token_type() != plan.type) {
+      user_error("{} holds {} tokens and {} holds {}: they cannot be merged", inputs.front(), name_of(plan.type),
+                 prefix, name_of(dataset.token_type()));
+    }
+    plan.counts.documents += dataset.documents();
+    plan.counts.sequences += dataset.sequences();
+    plan.counts.tokens += dataset.tokens();
+    for (const InputFile& file : list_inputs({prefix + ".bin", prefix + ".idx"}, /*sort_all=*/false)) {
+      plan.inputs.push_back({{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}});
+    }
+  }
+  plan.bytes = plan.counts.tokens * size_of(plan.type);
+  return plan;
+}
+
+WrittenFile copy_tokens(const std::vector<std::string>& inputs, const Plan& plan, File& out,
+                        const std::function<void(int64_t, int64_t)>& progress) {
+  std::vector<std::byte> block(size_t{4} << 20);
+  WrittenFile written;
+  Digest digest;
+  for (const std::string& prefix : inputs) {
+    // What the index does not name stays behind; IndexedDataset has checked that nothing lies in between.
+    const int64_t size = IndexedDataset(prefix).tokens() * size_of(plan.type);
+    const File in = File::open_for_reading(prefix + ".bin");
+    for (int64_t at = 0; at < size;) {
+      const auto part = std::span(block).first(static_cast<size_t>(std::min<int64_t>(size - at, std::ssize(block))));
+      in.read_at(at, part);
+      out.write(part);
+      digest.add(part);
+      at += std::ssize(part);
+      written.bytes += std::ssize(part);
+      if (progress) progress(written.bytes, plan.bytes);
+    }
+  }
+  out.sync();
+  written.digest = digest.hex();
+  return written;
+}
+
+WrittenFile write_merged_index(const std::vector<std::string>& inputs, const Plan& plan, const std::string& path) {
+  IndexStream index(path, plan.type, plan.counts.sequences, plan.counts.documents);
+  for (const std::string& prefix : inputs) {
+    const IndexedDataset dataset(prefix);
+    for (int64_t i = 0; i < dataset.sequences(); ++i) index.put(dataset.length(i));
+  }
+  int64_t pointer = 0;
+  for (const std::string& prefix : inputs) {
+    const IndexedDataset dataset(prefix);
+    for (int64_t i = 0; i < dataset.sequences(); ++i) {
+      index.put(pointer);
+      pointer += dataset.length(i) * size_of(plan.type);
+    }
+  }
+  int64_t first = 0;
+  index.put(first);
+  for (const std::string& prefix : inputs) {
+    const IndexedDataset dataset(prefix);
+    for (int64_t i = 1; i <= dataset.documents(); ++i) index.put(first + dataset.document_begin(i));
+    first += dataset.sequences();
+  }
+  return index.finish();
+}
+
+// The sidecar at `path` is of this merge, and the output has the sizes that it says.
+bool describes(const std::string& path, const std::string& output, const Plan& plan) {
+  if (size_if_there(path) < 0) return false;
+  const Json json = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.value("merged", Json()) == plan.inputs && json.contains("bin") &&
+         json.contains("idx") && json["bin"].value("bytes", int64_t{-1}) == size_if_there(output + ".bin") &&
+         json["idx"].value("bytes", int64_t{-1}) == size_if_there(output + ".idx");
+}
+}  // namespace
+
+MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::string& output, bool overwrite,
+                           const std::function<void(int64_t bytes, int64_t total)>& progress) {
+  Plan plan = make_plan(inputs);
+  if (describes(output + ".json", output, plan)) {
+    plan.counts.was_there = true;
+    return plan.counts;
+  }
+  const bool exists = size_if_there(output + ".bin") >= 0 && size_if_there(output + ".idx") >= 0;
+  // A kill right before the last rename leaves output that is ours.
+  const bool ours = describes(output + ".json.part", output, plan);
+  if (exists && !ours && !overwrite)
+    user_error("{}.bin exists and is not this merge; use --overwrite to replace it", output);
+  for (const std::string& prefix : inputs) {
+    std::error_code status;
+    if (std::filesystem::equivalent(prefix + ".bin", output + ".bin", status)) {
+      user_error("{} would be merged into itself", prefix);
+    }
+  }
+  make_parent_directory(output);
+  File tokens = File::open_for_appending(output + ".bin.part");
+  lock_or_refuse(tokens);
+  truncate(tokens, 0);
+  try {
+    const WrittenFile bin = copy_tokens(inputs, plan, tokens, progress);
+    const WrittenFile idx = write_merged_index(inputs, plan, output + ".idx.part");
+    const Json sidecar{{"format", "megalith.dataset/1"},
+                       {"dtype", name_of(plan.type)},
+                       {"documents", plan.counts.documents},
+                       {"sequences", plan.counts.sequences},
+                       {"tokens", plan.counts.tokens},
+                       {"bin", {{"bytes", bin.bytes}, {"xxh3", bin.digest}}},
+                       {"idx", {{"bytes", idx.bytes}, {"xxh3", idx.digest}}},
+                       {"merged", plan.inputs}};
+    {
+      File file = open_part_file(output + ".json.part");
+      file.write(sidecar.dump(1) + "\n");
+      file.sync();
+    }
+    remove_if_there(output + ".json");
+    remove_if_there(output + ".idx");
+    rename_over(output + ".bin.part", output + ".bin");
+    publish(output + ".idx.part", output + ".idx");
+    publish(output + ".json.part", output + ".json");
+  } catch (...) {
+    ::unlink((output + ".bin.part").c_str());
+    ::unlink((output + ".idx.part").c_str());
+    throw;
+  }
+  return plan.counts;
+}
+
+}  // namespace megalith::data

@@ -1,0 +1,286 @@
+#include "data/prepare/prepare.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "data/prepare/encode_pipeline.h"
+#include "data/prepare/prepare_plan.h"
+#include "data/prepare/publish.h"
+#include "data/prepare/shard_writer.h"
+#include "data/prepare/sidecar.h"
+
+namespace megalith::data {
+
+namespace {
+
+// A shard that is being written.
+struct OpenShard {
+  const PlannedShard* plan = nullptr;
+  std::vector<std::unique_ptr<ShardWriter>> writers;  // per key; null: that output is complete
+  int64_t next_unit = 0;                              // to be given to the pipeline
+  int64_t units_left = 0;                             // to come back from it
+
+  // Of the unit that is coming back.
+  std::vector<OutputCounts> counts;  // per key
+  int64_t lines = 0;
+  int64_t consumed = 0;
+};
+
+// Gives the input files of this worker's shards to the pipeline and writes what comes back.
+class ShardEnds : public PipelineEnds {
+ public:
+  ShardEnds(const Tokenizer& tokenizer, const PrepareOptions& options, const PreparePlan& plan)
+      : tokenizer_(tokenizer), options_(options), plan_(plan), begin_(monotonic_seconds()) {
+    for (const std::string& key : options.encode.json_keys) summary_.keys.push_back({key, {}});
+    summary_.shards_in_all = std::ssize(plan.shards);
+    for (int64_t i = options.worker.index; i < std::ssize(plan.shards); i += options.worker.count) {
+      mine_.push_back(&plan.shards[static_cast<size_t>(i)]);
+      for (const InputFile& file : mine_.back()->inputs) summary_.progress.bytes_total += file.size;
+      for (const std::string& key : options.encode.json_keys) {
+        summary_.prefixes.push_back(output_name(mine_.back()->prefix, key));
+      }
+    }
+    summary_.shards = std::ssize(mine_);
+    refuse_foreign_outputs();
+  }
+
+  std::optional<PipelineUnit> next_unit() override {
+    const std::lock_guard lock(mutex_);
+    while (!giving_ || giving_->next_unit == std::ssize(giving_->plan->inputs)) {
+      if (next_shard_ == std::ssize(mine_)) return std::nullopt;
+      giving_ = open_shard(*mine_[static_cast<size_t>(next_shard_++)]);
+    }
+    const InputFile& file = giving_->plan->inputs[static_cast<size_t>(giving_->next_unit++)];
+    const int64_t id = next_id_++;
+    on_the_way_[id] = giving_;
+    return PipelineUnit{id, file, cut_of(file.path, options_.format, options_.text_documents)};
+  }
+
+  void put(const PipelineUnit& unit, PipelineBatch batch) override {
+    OpenShard& shard = shard_of(unit.id);
+    if (!batch.damage.empty()) {
+      leave_out(shard, unit, batch.damage);
+    } else {
+      add(shard, unit, batch);
+      report(shard, batch);
+    }
+    if (batch.last) end_unit(shard, unit);
+  }
+
+  PrepareSummary finish() {
+    summary_.progress.seconds = monotonic_seconds() - begin_;
+    return std::move(summary_);
+  }
+
+ private:
+  // Before any work is done: an hour later would be a bad moment.
+  void refuse_foreign_outputs() {
+    if (options_.overwrite) return;
+    for (const PlannedShard* shard : mine_) {
+      for (const std::string& key : options_.encode.json_keys) {
+        const std::string prefix = output_name(shard->prefix, key);
+        const FoundOutput found = find_output(prefix, shard->config_hash);
+        // A journal beside it says that a commit was cut off, if it is ours; otherwise the writer starts anew.
+        const bool in_commit = size_if_there(prefix + ".lengths.part") >= 0 && size_if_there(prefix + ".json") < 0 &&
+                               size_if_there(prefix + ".bin.part") < 0;
+        if (found.state == OutputState::foreign && !in_commit) {
+          user_error("{}.bin exists: {}; use --overwrite to replace it", prefix, found.reason);
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<OpenShard> open_shard(const PlannedShard& plan) {
+    auto shard = std::make_shared<OpenShard>();
+    shard->plan = &plan;
+    shard->next_unit = std::ssize(plan.inputs);
+    bool complete = true;
+    for (size_t i = 0; i < summary_.keys.size(); ++i) {
+      const std::string prefix = output_name(plan.prefix, summary_.keys[i].key);
+      auto& writer = shard->writers.emplace_back(open_writer(prefix, plan, summary_.keys[i].counts));
+      shard->counts.emplace_back();
+      if (!writer) continue;
+      complete = false;
+      shard->next_unit = std::min(shard->next_unit, writer->verified_units());
+    }
+    count_resumed(*shard);
+    for (const auto& writer : shard->writers) {
+      if (writer) writer->resume(shard->next_unit);
+    }
+    shard->units_left = std::ssize(plan.inputs) - shard->next_unit;
+    if (complete) {
+      ++summary_.shards_before;  // touched here only
+    } else if (shard->units_left == 0) {
+      commit(*shard);
+    }
+    return shard;
+  }
+
+  void count_resumed(const OpenShard& shard) {
+    const std::lock_guard lock(summary_mutex_);
+    for (int64_t i = 0; i < shard.next_unit; ++i) {
+      summary_.progress.bytes += shard.plan->inputs[static_cast<size_t>(i)].size;
+      summary_.progress.bytes_resumed += shard.plan->inputs[static_cast<size_t>(i)].size;
+    }
+  }
+
+  // Null if the output is complete; its counts are then added to the totals.
+  std::unique_ptr<ShardWriter> open_writer(const std::string& prefix, const PlannedShard& plan, OutputCounts& totals) {
+    const auto is_complete = [&] {
+      const FoundOutput found = find_output(prefix, plan.config_hash);
+      if (found.state != OutputState::complete) return false;
+      {
+        const std::lock_guard lock(summary_mutex_);
+        totals.append(found.counts);
+      }
+      // A kill right behind the last rename leaves these.
+      for (const char* suffix : {".lengths.part", ".idx.part", ".journal"}) remove_if_there(prefix + suffix);
+      return true;
+    };
+    if (is_complete()) return nullptr;
+    auto writer =
+        std::make_unique<ShardWriter>(prefix, token_type_for_vocab(tokenizer_.vocab_size()), plan.config_hash);
+    // Somebody else may have finished it before the lock was ours.
+    return is_complete() ? nullptr : std::move(writer);
+  }
+
+  OpenShard& shard_of(int64_t unit) {
+    const std::lock_guard lock(mutex_);
+    return *on_the_way_.at(unit);
+  }
+
+  std::string place_of(const OpenShard& shard, const PipelineUnit& unit, const BadPlace& bad) const {
+    return fmt::format("{}:{}", unit.file.path.string(), shard.lines + bad.line);
+  }
+
+  void add(OpenShard& shard, const PipelineUnit& unit, const PipelineBatch& batch) {
+    const EncodedBatch& encoded = batch.encoded;
+    if (!encoded.bad.empty() && options_.encode.on_error == OnError::fail) {
+      const BadPlace& bad = encoded.bad.front();
+      data_error("{}: byte {}: {}{}{}; --on-error skip leaves such lines out", place_of(shard, unit, bad), bad.offset,
+                 name_of(bad.kind), bad.detail.empty() ? "" : ": ", bad.detail);
+    }
+    if (batch.byte_order_mark) {
+      warn("{}: a byte order mark at the start of the file is left out", unit.file.path.string());
+    }
+    for (size_t i = 0; i < shard.writers.size(); ++i) {
+      const EncodedBatch::Key& key = encoded.keys[i];
+      OutputCounts& counts = shard.counts[i];
+      counts.documents += encoded.documents;
+      counts.empty_documents += key.empty_documents;
+      counts.tokens += key.token_count;
+      counts.text_bytes += encoded.text_bytes;
+      counts.filtered += encoded.filtered;
+      counts.special_texts += encoded.special_texts;
+      for (const BadPlace& bad : encoded.bad) counts.skipped.add(bad.kind, place_of(shard, unit, bad));
+      if (shard.writers[i]) shard.writers[i]->add(key.tokens, key.lengths);
+    }
+    shard.lines += encoded.lines;
+    const std::lock_guard lock(summary_mutex_);
+    for (const EncodedBatch::Key& key : encoded.keys) summary_.progress.tokens += key.token_count;
+    summary_.progress.documents += encoded.documents;
+    summary_.progress.text_bytes += encoded.text_bytes;
+  }
+
+  // None of a damaged file is used: what came before the damage is taken back.
+  void leave_out(OpenShard& shard, const PipelineUnit& unit, const std::string& damage) {
+    if (options_.encode.on_error == OnError::fail) data_error("{}", damage);
+    warn("{}; the file is left out", damage);
+    for (size_t i = 0; i < shard.writers.size(); ++i) {
+      shard.counts[i] = {};
+      shard.counts[i].skipped.add(BadLine::damaged_file, unit.file.path.string());
+      if (shard.writers[i]) shard.writers[i]->abandon_unit();
+    }
+  }
+
+  void end_unit(OpenShard& shard, const PipelineUnit& unit) {
+    for (size_t i = 0; i < shard.writers.size(); ++i) {
+      if (shard.writers[i]) shard.writers[i]->end_unit(shard.counts[i]);
+      shard.counts[i] = {};
+    }
+    {
+      const std::lock_guard lock(summary_mutex_);
+      summary_.progress.bytes += unit.file.size - shard.consumed;
+    }
+    shard.lines = shard.consumed = 0;
+    if (--shard.units_left == 0) commit(shard);
+    const std::lock_guard lock(mutex_);
+    on_the_way_.erase(unit.id);
+  }
+
+  void commit(OpenShard& shard) {
+    for (size_t i = 0; i < shard.writers.size(); ++i) {
+      if (!shard.writers[i]) continue;
+      PrepareSummary::Key& key = summary_.keys[i];
+      shard.writers[i]->commit([&](const ShardWriter::Written& written) {
+        return describe_output(tokenizer_, options_, *shard.plan, plan_.manifest_hash, key.key, written);
+      });
+      {
+        const std::lock_guard lock(summary_mutex_);
+        key.counts.append(shard.writers[i]->counts());
+      }
+      if (shard.writers[i]->counts().documents == 0) {
+        warn("{} has no documents", output_name(shard.plan->prefix, key.key));
+      }
+      shard.writers[i].reset();
+    }
+  }
+
+  void report(OpenShard& shard, const PipelineBatch& batch) {
+    const std::lock_guard lock(summary_mutex_);
+    summary_.progress.bytes += batch.consumed - shard.consumed;
+    shard.consumed = batch.consumed;
+    summary_.progress.seconds = monotonic_seconds() - begin_;
+    if (options_.progress) options_.progress(summary_.progress);
+  }
+
+  template <class... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) const {
+    const std::lock_guard lock(summary_mutex_);
+    if (options_.warn) options_.warn(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const Tokenizer& tokenizer_;
+  const PrepareOptions& options_;
+  const PreparePlan& plan_;
+  double begin_;
+  std::vector<const PlannedShard*> mine_;
+
+  // next_unit() and put() may run at the same time. Taken in this order.
+  std::mutex mutex_;
+  mutable std::mutex summary_mutex_;
+  PrepareSummary summary_;
+  std::shared_ptr<OpenShard> giving_;
+  int64_t next_shard_ = 0;
+  int64_t next_id_ = 0;
+  std::map<int64_t, std::shared_ptr<OpenShard>> on_the_way_;
+};
+
+}  // namespace
+
+std::string output_name(const std::string& output_prefix, const std::string& key) {
+  return output_prefix + "_" + key + "_document";
+}
+
+PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options) {
+  if (options.output_prefix.empty()) user_error("no output prefix given");
+  if (options.encode.json_keys.empty()) user_error("no JSON key given");
+  if (options.worker.index < 0 || options.worker.index >= options.worker.count) {
+    user_error("worker {} of {} does not exist: they count from 0", options.worker.index, options.worker.count);
+  }
+  const PreparePlan plan = make_plan(tokenizer, options);
+  make_parent_directory(options.output_prefix);
+  if (options.numbered) settle_manifest(options.output_prefix + ".manifest.json", plan, options.overwrite);
+  ShardEnds ends(tokenizer, options, plan);
+  PipelineOptions pipeline;
+  pipeline.encode = options.encode;
+  pipeline.batch = {options.read, options.batch_bytes, options.encode.max_document_bytes};
+  pipeline.threads = options.threads;
+  run_pipeline(tokenizer, pipeline, ends);
+  return ends.finish();
+}
+
+}  // namespace megalith::data

@@ -1,0 +1,135 @@
+#include "data/prepare/prepare_plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "data/prepare/digest.h"
+#include "data/prepare/publish.h"
+#include "data/prepare/sidecar.h"
+
+namespace megalith::data {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+Json to_json(const InputFile& file) {
+  return {{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}};
+}
+
+// Everything besides the inputs that the bytes of an output depend on.
+Json config_of(const Tokenizer& tokenizer, const PrepareOptions& options) {
+  const EncodeOptions& encode = options.encode;
+  Json keep = Json::array();
+  for (const FieldFilter& filter : encode.keep) keep.push_back({{"path", filter.path}, {"values", filter.values}});
+  return {{"tokenizer", Json::parse(describe_tokenizer(tokenizer))},
+          {"special_text", name_of(encode.special_text)},
+          {"append_eod", encode.append_eod},
+          {"bos", encode.bos ? Json(*encode.bos) : Json(nullptr)},
+          {"json_keys", encode.json_keys},
+          {"keep", keep},
+          {"on_error", encode.on_error == OnError::fail ? "fail" : "skip"},
+          {"bad_text", encode.bad_text == BadText::reject ? "reject" : "replace"},
+          {"max_document_bytes", encode.max_document_bytes},
+          {"text_documents", options.text_documents == TextDocuments::whole_file ? "whole_file" : "blank_lines"},
+          {"format", static_cast<int>(options.format)}};
+}
+
+int64_t shard_count(const PrepareOptions& options, int64_t files) {
+  if (!options.numbered) return 1;
+  if (options.shards < 0 || options.files_per_shard < 0) user_error("shards and files per shard are counts");
+  if (options.shards > 0 && options.files_per_shard > 0) {
+    user_error("give the number of shards or the files of a shard, not both");
+  }
+  if (options.shards > files) user_error("{} shards cannot be made of {} files", options.shards, files);
+  if (options.shards > 0) return options.shards;
+  return options.files_per_shard > 0 ? (files + options.files_per_shard - 1) / options.files_per_shard : 1;
+}
+
+std::vector<InputFile> slice(const std::vector<InputFile>& files, int64_t begin, int64_t end) {
+  return {files.begin() + begin, files.begin() + end};
+}
+}  // namespace
+
+PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options) {
+  const auto files = list_inputs(options.inputs, options.numbered);
+  for (const InputFile& file : files) {
+    const Cut cut = cut_of(file.path, options.format, options.text_documents);
+    if (cut == Cut::lines) continue;
+    if (options.encode.json_keys.size() != 1) {
+      user_error("input {} is plain text, which cannot have {} JSON keys", file.path.string(),
+                 options.encode.json_keys.size());
+    }
+    if (!options.encode.keep.empty()) user_error("input {} is plain text, which has no fields", file.path.string());
+  }
+  const Json config = config_of(tokenizer, options);
+  const int64_t count = shard_count(options, std::ssize(files));
+  const int width = std::max(2, static_cast<int>(std::to_string(count - 1).size()));
+  PreparePlan plan;
+  Json shards = Json::array();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t each = options.files_per_shard;
+    const int64_t begin = each > 0 ? i * each : i * std::ssize(files) / count;
+    const int64_t end = each > 0 ? std::min(begin + each, std::ssize(files)) : (i + 1) * std::ssize(files) / count;
+    PlannedShard& shard = plan.shards.emplace_back();
+    shard.prefix = options.numbered ? fmt::format("{}_{:0{}}", options.output_prefix, i, width) : options.output_prefix;
+    shard.inputs = options.numbered ? slice(files, begin, end) : files;
+    Json inputs = Json::array();
+    for (const InputFile& file : shard.inputs) inputs.push_back(to_json(file));
+    shard.config_hash = digest_of(Json{{"config", config}, {"inputs", inputs}}.dump());
+    shards.push_back({{"prefix", shard.prefix}, {"config_hash", shard.config_hash}, {"inputs", inputs}});
+  }
+  plan.manifest = Json{{"format", "megalith.manifest/1"},
+                       {"config_hash", digest_of(config.dump())},
+                       {"config", config},
+                       {"shards", shards}}
+                      .dump(1) +
+                  "\n";
+  plan.manifest_hash = digest_of(plan.manifest);
+  return plan;
+}
+
+namespace {
+// What a person should look at when two manifests differ.
+std::string difference(const std::string& before, const std::string& now) {
+  const Json old = Json::parse(before, nullptr, /*allow_exceptions=*/false);
+  const Json fresh = Json::parse(now);
+  if (!old.is_object() || !old.contains("config") || !old.contains("shards")) return "it cannot be read";
+  for (const auto& [key, value] : fresh.at("config").items()) {
+    if (old.at("config").value(key, Json()) != value) {
+      return fmt::format("{} was {}, is now {}", key, old.at("config").value(key, Json()).dump(), value.dump());
+    }
+  }
+  const auto count = [](const Json& manifest) {
+    size_t files = 0;
+    for (const Json& shard : manifest.at("shards")) files += shard.at("inputs").size();
+    return fmt::format("{} files in {} shards", files, manifest.at("shards").size());
+  };
+  if (count(old) != count(fresh)) return fmt::format("it was {}, is now {}", count(old), count(fresh));
+  for (size_t i = 0; i < fresh.at("shards").size(); ++i) {
+    const Json& was = old.at("shards")[i].at("inputs");
+    const Json& is = fresh.at("shards")[i].at("inputs");
+    for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
+      if (was[k] != is[k]) return fmt::format("input {} was {}", is[k].dump(), was[k].dump());
+    }
+  }
+  return "the shards are cut differently";
+}
+}  // namespace
+
+void settle_manifest(const std::string& path, const PreparePlan& plan, bool overwrite) {
+  if (size_if_there(path) >= 0) {
+    const std::string before = read_text(path);
+    if (before == plan.manifest) {
+      remove_stale_part(path);
+      return;
+    }
+    if (!overwrite) {
+      user_error("{} is of another configuration ({}); use another --output-prefix, or --overwrite", path,
+                 difference(before, plan.manifest));
+    }
+  }
+  publish_text_among_many(path, plan.manifest);
+}
+
+}  // namespace megalith::data

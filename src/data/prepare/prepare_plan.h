@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/prepare/prepare.h"
+
+namespace megalith::data {
+
+struct PlannedShard {
+  std::string prefix;  // of its outputs, without the key
+  std::vector<InputFile> inputs;
+  std::string config_hash;  // of everything that its bytes depend on
+};
+
+// Which files go where. The same for every worker.
+struct PreparePlan {
+  std::vector<PlannedShard> shards;
+  std::string manifest;  // JSON text
+  std::string manifest_hash;
+};
+
+PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options);
+
+// Writes the manifest, or checks that the one that is there says the same. User error if not, unless `overwrite`.
+void settle_manifest(const std::string& path, const PreparePlan& plan, bool overwrite);
+
+}  // namespace megalith::data

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer/bpe_model.h"
+
+namespace megalith::data {
+
+// Merges the bytes of a piece: lowest rank first, leftmost first among equals. Holds scratch memory, so one per thread.
+class BpeMerger {
+ public:
+  // Up to here a scan for the least rank beats a heap.
+  static constexpr size_t kShortBytes = 32;
+  // Longer pieces are merged in windows of this size, so that memory and cache misses do not grow with them.
+  static constexpr size_t kWindowBytes = size_t{1} << 11;
+
+  // Appends the ids of a piece that is not empty.
+  void merge(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids);
+
+  // The roads that merge() chooses from; all give the same ids.
+  void merge_by_scan(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids);
+  void merge_by_heap(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids);
+  void merge_by_windows(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids, size_t window);
+
+ private:
+  struct Node {
+    Merge merge;  // with the next node
+    int32_t id;
+    uint32_t next;
+    uint32_t previous;
+  };
+
+  std::vector<int32_t> scan_ids_;
+  std::vector<Merge> scan_merges_;
+  std::vector<Node> nodes_;
+  std::vector<uint64_t> heap_;  // rank above the index of the left node
+  std::vector<int32_t> window_ids_;
+};
+
+}  // namespace megalith::data

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "config/run_config.h"
+#include "data/batch.h"
+
+namespace megalith::train {
+
+// How the config deals samples to micro batches, from the first sample on. User error where document boundaries matter
+// and the tokenizer has no end-of-document token.
+data::BatcherOptions batcher_options(const config::Run& run, const data::Vocabulary& vocabulary);
+
+}  // namespace megalith::train
