@@ -57,7 +57,9 @@ int run_bench_data(Options options) {
   std::cout << fmt::format("decompress       {:.0f} MB/s of text per core\n", prepared.decompress)
             << fmt::format("extract          {:.0f} MB/s of text per core (decompressed, documents taken out)\n",
                            prepared.extract)
-            << fmt::format("prepare          {:.0f} MB/s of text per core (.jsonl.zst to .bin)\n", prepared.prepare)
+            << fmt::format(
+                   "prepare          {:.0f} MB/s of text per thread (.jsonl.zst to .bin), {:.0f} per CPU second\n",
+                   prepared.prepare, prepared.prepare_cpu)
             << std::flush;
   options.index.directory = options.directory;
   const data::IndexBenchResult index = data::bench_index(options.index);
