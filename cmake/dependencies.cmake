@@ -24,6 +24,3 @@ add_library(megalith_openblas INTERFACE)
 target_include_directories(megalith_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(megalith_openblas INTERFACE ${OPENBLAS_LIBRARY})
 
-if(MEGALITH_CUDA)
-  find_package(CUDAToolkit REQUIRED)
-endif()

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <unistd.h>
+#include <stdlib.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace megalith::testing {
@@ -12,7 +14,8 @@ class TempDir {
  public:
   TempDir() {
     std::string pattern = (std::filesystem::temp_directory_path() / "megalith-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
+    path_ = pattern;
   }
   ~TempDir() {
     std::error_code ignored;
@@ -23,6 +26,9 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  int64_t files() const {
+    return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
+  }
 
  private:
   std::filesystem::path path_;

@@ -5,6 +5,8 @@
 #include "cli/config_options.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/file.h"
+#include "cost/hardware.h"
 #include "cost/memory.h"
 #include "train/bench_step.h"
 
@@ -15,19 +17,47 @@ namespace {
 struct Options {
   ConfigOptions config;
   train::BenchStepOptions bench;
+  std::string csv;
 };
+
+std::string against_the_limit(const train::BenchStepResult& result) {
+  if (result.device == "cpu") {
+    return fmt::format("sgemm GFLOP/s    {:.1f} (a large matrix product in this run)\n",
+                       result.sgemm_flops_per_second / 1e9) +
+           fmt::format("share of sgemm   {:.1f} %\n", 100.0 * result.flops_per_second / result.sgemm_flops_per_second);
+  }
+  std::string text;
+  if (const cost::Accelerator* card = cost::find_accelerator(result.device)) {
+    text += fmt::format("MFU              {:.1f} % of {} TFLOPS\n", result.flops_per_second / card->bf16_tflops / 1e10,
+                        card->bf16_tflops);
+  }
+  if (result.operations.empty()) return text;
+  const double kernels = train::sum_of_seconds(result.operations);
+  return text +
+         fmt::format("floor            {:.2f} ms: {:.1f} % of it reached\n", result.floor_seconds * 1e3,
+                     100.0 * result.floor_seconds / result.step_seconds) +
+         fmt::format("kernels          {:.2f} ms when each runs alone: {:.1f} % of the step\n", kernels * 1e3,
+                     100.0 * kernels / result.step_seconds) +
+         fmt::format("copy rate        {:.2f} TB/s, read and written\n", result.copy_bytes_per_second / 1e12);
+}
 
 int run_step(const Options& options) {
   const train::BenchStepResult result = train::bench_step(options.config.load(), options.bench);
   const double planned = static_cast<double>(result.planned_bytes);
-  std::cout << fmt::format("step             {:.3f} s (median of {})\n", result.step_seconds, options.bench.steps)
+  std::cout << fmt::format("device           {}\n", result.device)
+            << fmt::format("step             {:.2f} ms (median of {})\n", result.step_seconds * 1e3,
+                           options.bench.steps)
             << fmt::format("tokens/s         {:.1f}\n", result.tokens_per_second)
-            << fmt::format("GFLOP/s          {:.1f}\n", result.gflops)
-            << fmt::format("sgemm GFLOP/s    {:.1f} (a large matrix product in this run)\n", result.sgemm_gflops)
-            << fmt::format("share of sgemm   {:.1f} %\n", 100.0 * result.gflops / result.sgemm_gflops)
+            << fmt::format("GFLOP/s          {:.1f} (causal {:.1f})\n", result.flops_per_second / 1e9,
+                           result.causal_flops_per_second / 1e9)
+            << against_the_limit(result)
             << fmt::format("peak memory      {} ({:+.1f} % of the table's {})\n", cost::format_bytes(result.peak_bytes),
                            100.0 * (static_cast<double>(result.peak_bytes) / planned - 1.0),
-                           cost::format_bytes(result.planned_bytes));
+                           cost::format_bytes(result.planned_bytes))
+            << fmt::format("first step after {:.1f} s, loss of the last {:.4f}\n", result.start_seconds, result.loss);
+  if (result.operations.empty()) return kExitComplete;
+  std::cout << train::to_table(result.operations, result.copy_bytes_per_second);
+  if (!options.csv.empty()) replace_file(options.csv, train::to_csv(result.operations, result.copy_bytes_per_second));
   return kExitComplete;
 }
 
@@ -42,9 +72,11 @@ void add_bench(CLI::App& program, Action& run) {
                                         "recipes/gpt3-125m.yaml trainer.accelerator=cpu");
   const auto options = std::make_shared<Options>();
   options->config.add_to(*step);
-  step->add_option("--steps", options->bench.steps, "timed steps, after one to warm up")
+  step->add_option("--warm-up", options->bench.warm_up, "steps before the timed ones")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
+  step->add_option("--steps", options->bench.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   step->add_option("--micro-batches", options->bench.micro_batches, "per step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

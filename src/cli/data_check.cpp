@@ -1,15 +1,17 @@
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <set>
 
 #include "cli/data_options.h"
 #include "cli/data_verbs.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/thread_pool.h"
 #include "data/dataset_check.h"
+#include "data/dataset_info.h"
 #include "data/tokenizer.h"
 
 namespace megalith::cli {
@@ -24,6 +26,8 @@ struct Options {
   int32_t eod = -1;
   bool eod_only_at_end = false;
   bool quick = false;
+  bool from_source = false;
+  int64_t samples = 0;
   int workers = 0;
   int64_t expect_files = -1;
   int64_t min_megabytes = -1;
@@ -35,7 +39,8 @@ data::CheckOptions check_options(const Options& options) {
                            .eod_only_at_end = options.eod_only_at_end,
                            .quick = options.quick,
                            .threads = options.workers > 0 ? options.workers : available_cores()};
-  if (options.with_tokenizer) {
+  // Compared with its source, a dataset must be what its sidecar says.
+  if (options.with_tokenizer && !options.from_source) {
     const data::Vocabulary vocabulary = data::vocabulary_of(options.tokenizer);
     if (check.vocab_size == 0) check.vocab_size = vocabulary.size;
     if (check.eod < 0) check.eod = vocabulary.eod;
@@ -60,8 +65,25 @@ void check_expectations(const Options& options, const std::vector<data::CheckRep
   }
 }
 
+std::string describe(const data::CheckReport& report) {
+  std::string text = fmt::format("{}: {} documents, {} tokens of {}", report.prefix, report.documents, report.tokens,
+                                 report.token_type);
+  if (report.largest_id >= 0) text += fmt::format(", largest id {}", report.largest_id);
+  if (report.encoded_again > 0) text += fmt::format(", {} documents encoded again", report.encoded_again);
+  if (!report.has_sidecar) text += ", no sidecar to compare with";
+  return text;
+}
+
 int run_check(const Options& options) {
   data::CheckOptions check = check_options(options);
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  if (options.with_tokenizer && (options.from_source || options.samples > 0)) {
+    tokenizer = data::make_tokenizer(options.tokenizer);
+  }
+  if (options.from_source) {
+    if (!tokenizer) user_error("--from-source needs the tokenizer: give --tokenizer-type and its files");
+    check.source_tokenizer = tokenizer.get();
+  }
   const std::vector<std::string> prefixes = data::list_datasets(options.paths);
   ProgressLine line;
   std::mutex mutex;
@@ -85,10 +107,11 @@ int run_check(const Options& options) {
     documents += report.documents;
     tokens += report.tokens;
     if (report.token_type.empty()) continue;
-    std::cout << fmt::format("{}: {} documents, {} tokens of {}{}{}\n", report.prefix, report.documents, report.tokens,
-                             report.token_type,
-                             report.largest_id < 0 ? "" : fmt::format(", largest id {}", report.largest_id),
-                             report.has_sidecar ? "" : ", no sidecar to compare with");
+    std::cout << describe(report) << "\n";
+    if (options.samples > 0) {
+      constexpr int64_t kWidth = 200;
+      std::cout << data::show_samples(data::IndexedDataset(report.prefix), tokenizer.get(), options.samples, kWidth);
+    }
   }
   for (const std::string& path : options.paths) {
     const std::filesystem::path parent = std::filesystem::path(path).parent_path();
@@ -116,15 +139,27 @@ void add_data_check(CLI::App& data, Action& run) {
                           "Header, counts, pointers, sizes, ids, ends of documents and, where `data prepare` left "
                           "them, checksums. Lists all\n"
                           "problems and exits with 2 if there are any.\n\n"
-                          "  megalith data check data/ --vocab-size 50257 --eod 50256\n"
-                          "  megalith data check /data/pile --expect-files 8 --min-megabytes 75000 --quick");
+                          "  megalith data check data/\n"
+                          "  megalith data check data/ --from-source --tokenizer-type GPT2BPETokenizer --vocab-file "
+                          "vocab.json \\\n"
+                          "    --merge-file merges.txt\n"
+                          "  megalith data check /data/pile --vocab-size 50257 --eod 50256 --expect-files 8 "
+                          "--min-megabytes 75000 --quick");
   const auto options = std::make_shared<Options>();
   check->add_option("paths", options->paths, "prefixes of .bin and .idx files, or directories")->required();
   check->add_option("--vocab-size", options->vocab_size,
-                    "ids must be below this; 0: as --tokenizer-type says, if given");
-  check->add_option("--eod", options->eod, "the token that must end every document");
+                    "ids must be below this; else as --tokenizer-type or the sidecar says");
+  check->add_option("--eod", options->eod,
+                    "the token that must end every document; else as --tokenizer-type or the sidecar says");
   check->add_flag("--eod-only-at-end", options->eod_only_at_end, "and that may stand nowhere else");
   check->add_flag("--quick", options->quick, "do not read all tokens");
+  check->add_flag("--from-source", options->from_source,
+                  "encode one of a thousand documents again from the inputs that the sidecar names, and compare");
+  check
+      ->add_option("--samples", options->samples,
+                   "how many sequences to show of each, decoded if --tokenizer-type is given")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   check->add_option("--workers", options->workers, "threads; 0: all cores")->capture_default_str();
   check->add_option("--expect-files", options->expect_files, "how many .bin and .idx files there must be");
   check->add_option("--min-megabytes", options->min_megabytes, "what they must have together, in 2^20 bytes as du -m");

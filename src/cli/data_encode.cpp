@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "cli/data_options.h"
 #include "cli/data_verbs.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -26,16 +27,6 @@ struct Options {
   std::string specials = "plain";
   int repeat = 1;
 };
-
-void add_tokenizer_options(CLI::App& verb, config::Tokenizer& tokenizer) {
-  verb.add_option("--tokenizer-type", tokenizer.type,
-                  "GPT2BPETokenizer, TikTokenizer, HuggingFaceTokenizer or ByteTokenizer")
-      ->capture_default_str();
-  verb.add_option("--vocab-file", tokenizer.vocab_file, "GPT-2's vocab.json");
-  verb.add_option("--merge-file", tokenizer.merge_file, "GPT-2's merges.txt");
-  verb.add_option("--tokenizer-model", tokenizer.model, "a tiktoken rank file, or a tokenizer.json");
-  verb.add_option("--tiktoken-pattern", tokenizer.tiktoken_pattern, "r50k, cl100k, o200k or llama3");
-}
 
 std::string standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), {}};

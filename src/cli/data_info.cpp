@@ -34,10 +34,12 @@ int run_info(const Options& options) {
 }  // namespace
 
 void add_data_info(CLI::App& data, Action& run) {
-  CLI::App* info = data.add_subcommand("info",
-                                       "What is in a dataset: counts, lengths, samples.\n\n"
-                                       "  megalith data info data/demo_text_document --tokenizer-type ByteTokenizer\n"
-                                       "  megalith data info data/ --samples 0");
+  CLI::App* info = data.add_subcommand(
+      "info",
+      "What is in a dataset: counts, lengths, samples.\n\n"
+      "  megalith data info data/demo-bpe_text_document --tokenizer-type GPT2BPETokenizer \\\n"
+      "    --vocab-file data/demo-tokenizer/vocab.json --merge-file data/demo-tokenizer/merges.txt\n"
+      "  megalith data info data/ --samples 0");
   const auto options = std::make_shared<Options>();
   info->add_option("paths", options->paths, "prefixes of .bin and .idx files, or directories")->required();
   info->add_option("--samples", options->samples, "how many sequences to show")

@@ -1,21 +1,20 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <iostream>
+#include <memory>
 
 #include "cli/data_options.h"
 #include "cli/data_verbs.h"
+#include "core/error.h"
 
 namespace megalith::cli {
 
 namespace {
 
 struct Options {
-  config::Tokenizer tokenizer;
-  TextOptions text;
-  TokenOptions tokens;
-  data::PrepareOptions prepare;
+  EncodeVerb encode;
   std::string input_list;
   std::string worker;
-  bool split_paragraphs = false;
 };
 
 void read_input_list(const std::string& path, std::vector<std::string>& inputs) {
@@ -42,26 +41,10 @@ void print_summary(const data::PrepareSummary& summary) {
 }
 
 int run_prepare(Options options) {
-  data::PrepareOptions& prepare = options.prepare;
+  data::PrepareOptions& prepare = options.encode.prepare;
   if (!options.input_list.empty()) read_input_list(options.input_list, prepare.inputs);
-  const auto tokenizer = data::make_tokenizer(options.tokenizer);
-  prepare.encode.keep = options.text.filters();
-  prepare.encode.on_error = options.text.on_error;
-  prepare.encode.bad_text = options.text.bad_text;
-  prepare.encode.max_document_bytes = options.text.max_document_bytes;
-  prepare.read = options.text.read;
-  options.tokens.apply(*tokenizer, prepare.encode);
   prepare.worker = worker_share(options.worker);
-  if (options.split_paragraphs) prepare.text_documents = data::TextDocuments::blank_lines;
-  ProgressLine line;
-  prepare.progress = [&line](const data::PrepareProgress& progress) { line.show(format_progress(progress)); };
-  prepare.warn = [&line](const std::string& warning) {
-    line.end();
-    std::cerr << "warning: " << warning << '\n';
-  };
-  const data::PrepareSummary summary = data::prepare(*tokenizer, prepare);
-  line.end();
-  print_summary(summary);
+  print_summary(options.encode.run());
   return kExitComplete;
 }
 
@@ -79,25 +62,16 @@ void add_data_prepare(CLI::App& data, Action& run) {
       "  srun -n 16 megalith data prepare --input 'pile/*.jsonl.zst' --output-prefix data/my-gpt3 --shards 30 "
       "--append-eod");
   const auto options = std::make_shared<Options>();
-  data::PrepareOptions& prepare = options->prepare;
-  prepare.threads = available_cores();
+  data::PrepareOptions& prepare = options->encode.prepare;
   verb->add_option("--input", prepare.inputs, "files and glob patterns; natural order is made: chunk2 before chunk10");
   verb->add_option("--input-list", options->input_list, "a file that names inputs, one a line");
   verb->add_option("--output-prefix", prepare.output_prefix, "writes PREFIX_NN_KEY_document.bin, .idx and .json")
       ->required();
   auto* shards = verb->add_option("--shards", prepare.shards, "number of outputs");
   verb->add_option("--files-per-shard", prepare.files_per_shard, "input files of an output")->excludes(shards);
-  verb->add_option("--json-keys", prepare.encode.json_keys, "the keys that hold text; a.b for nested ones")
-      ->capture_default_str();
-  add_tokenizer_options(*verb, options->tokenizer);
-  add_token_options(*verb, options->tokens);
-  add_text_options(*verb, options->text);
-  add_bad_text_option(*verb, options->text);
-  verb->add_flag("--split-paragraphs", options->split_paragraphs, "a document of a .txt file ends at blank lines");
-  verb->add_option("--workers", prepare.threads, "threads")->check(CLI::PositiveNumber)->capture_default_str();
+  add_encode_options(*verb, options->encode);
   verb->add_option("--worker", options->worker,
                    "i/n: this process does shards i, i+n, ...; Slurm's variables by default");
-  verb->add_flag("--overwrite", prepare.overwrite, "replace what another configuration made");
   verb->callback([options, &run] { run = [options] { return run_prepare(*options); }; });
 }
 

@@ -1,7 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
 
 #include "cli/data_options.h"
 #include "cli/data_verbs.h"
+#include "core/thread_pool.h"
 #include "data/prepare/copy_texts.h"
 #include "data/prepare/merge.h"
 
@@ -43,10 +46,7 @@ int run_copy(CopyVerb options, Make&& make) {
     line.show(fmt::format("{} outputs, {:.1f} MB in, {:.1f} MB out", counts.outputs,
                           static_cast<double>(counts.bytes_in) / 1e6, static_cast<double>(counts.bytes_out) / 1e6));
   };
-  copy.warn = [&line](const std::string& warning) {
-    line.end();
-    std::cerr << "warning: " << warning << '\n';
-  };
+  copy.warn = [&line](const std::string& warning) { line.warn(warning); };
   const data::CopyCounts counts = make(options);
   line.end();
   std::cout << fmt::format("{} files ({} were there before), {} lines, {} bytes of text from {} bytes", counts.outputs,

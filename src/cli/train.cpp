@@ -7,6 +7,7 @@
 #include "config/print.h"
 #include "data/tokenizer.h"
 #include "train/describe.h"
+#include "train/plan_files.h"
 #include "train/session.h"
 
 namespace megalith::cli {
@@ -16,6 +17,7 @@ namespace {
 struct TrainOptions {
   ConfigOptions config;
   bool dry_run = false;
+  bool compile_only = false;
   bool help_config = false;
 };
 
@@ -29,6 +31,13 @@ int run_train(const TrainOptions& options) {
   if (options.dry_run) {
     std::cout << config::to_yaml(run) << config::describe(report)
               << train::describe_model(run, data::vocabulary_of(run.model.tokenizer).size);
+    return kExitComplete;
+  }
+  if (options.compile_only) {
+    const ops::PlanCounts plans = train::compile(run);
+    const int64_t successful = plans.made + plans.loaded;
+    std::cout << fmt::format("Total graphs: {}\nTotal successful compilations: {}\nTotal failed compilations: {}\n",
+                             successful + plans.failed, successful, plans.failed);
     return kExitComplete;
   }
   const train::Summary summary = train::train(run, report);
@@ -49,6 +58,8 @@ void add_train(CLI::App& program, Action& run) {
   const auto options = std::make_shared<TrainOptions>();
   options->config.add_to(*verb);
   verb->add_flag("--dry-run", options->dry_run, "print config, parameter count, FLOPs and memory, then stop");
+  verb->add_flag("--compile-only", options->compile_only,
+                 "choose and keep the GPU plans that this training needs, then stop");
   verb->add_flag("--help-config", options->help_config, "list every config key");
   verb->callback([options, &run] { run = [options] { return run_train(*options); }; });
 }

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <utility>
 
@@ -79,7 +80,7 @@ class Reader {
         Depth depth(*this, entry.second);
         flatten(entry.second, prefix + key + ".", values);
       } else {
-        values.emplace_back(without_launcher_prefix(prefix + key), value_of(entry.second));
+        values.emplace_back(own_name(prefix + key), value_of(entry.second));
         values.back().second.origin = where(entry.first);
       }
     }
@@ -169,7 +170,7 @@ void Document::read_override(const std::string& text) {
     value.text = content;
   }
   value.origin = origin;
-  set(without_launcher_prefix(path), std::move(value));
+  set(own_name(path), std::move(value));
 }
 
 const Value* Document::find(const std::string& path) const {
@@ -187,9 +188,16 @@ void Document::set(const std::string& path, Value value) {
   values_[path] = std::move(value);
 }
 
-std::string without_launcher_prefix(std::string_view path) {
+std::string own_name(std::string_view path) {
   constexpr std::string_view kPrefix = "training.";
   if (path.starts_with(kPrefix)) path.remove_prefix(kPrefix.size());
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kDataOfSplit = {
+      {{"model.data.data_prefix.train", "model.data.data_prefix"},
+       {"model.data.data_prefix.validation", "model.data.validation_prefix"},
+       {"model.data.data_prefix.test", "model.data.test_prefix"}}};
+  for (const auto& [other, own] : kDataOfSplit) {
+    if (path == other) return std::string(own);
+  }
   return std::string(path);
 }
 

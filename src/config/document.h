@@ -32,8 +32,9 @@ class Document {
   std::map<std::string, Value> values_;
 };
 
-// NeMo's launcher calls the tree `training.*`; here it has no name.
-std::string without_launcher_prefix(std::string_view path);
+// The name that a key has here. NeMo's launcher calls the tree `training.*`, and NeMo writes data by split as
+// `data_prefix: {train: [...], validation: [...], test: [...]}`.
+std::string own_name(std::string_view path);
 
 // A value as text, for messages, cut to a readable length.
 std::string display(const Value& value);

@@ -52,4 +52,14 @@ std::optional<Worker> worker_from_environment() {
   return Worker{array->index * step->count + step->index, array->count * step->count};
 }
 
+std::filesystem::path plan_cache_file(const Trainer& trainer) {
+  if (trainer.plan_cache == "none") return {};
+  if (!trainer.plan_cache.empty()) return trainer.plan_cache;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "megalith/plans.json";
+  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache/megalith/plans.json";
+  return {};
+}
+
 }  // namespace megalith::config

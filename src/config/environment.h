@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+
+#include "config/run_config.h"
 
 namespace megalith::config {
 
@@ -17,5 +20,9 @@ struct Worker {
 // tasks of a step (SLURM_PROCID, SLURM_NTASKS). Nothing outside of Slurm. In a batch script without srun there is one
 // process whatever SLURM_NTASKS says: no step has begun. User error for values that make no sense.
 std::optional<Worker> worker_from_environment();
+
+// The file of GPU plans that the runs of this user share: trainer.plan_cache, or plans.json in the user's cache folder
+// (XDG_CACHE_HOME, HOME). Empty where none is to be kept.
+std::filesystem::path plan_cache_file(const Trainer& trainer);
 
 }  // namespace megalith::config

@@ -132,7 +132,7 @@ Value Resolver::expression(const std::string& path, std::string_view body) {
 }
 
 Value Resolver::reference(const std::string& path, std::string_view target) {
-  std::string absolute = without_launcher_prefix(target);
+  std::string absolute = own_name(target);
   if (target.starts_with('.')) {
     std::string base = path;
     std::string_view rest = target;

@@ -146,7 +146,8 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.use_cpu_initialization", ignored, "initial weights do not depend on where they are drawn"},
     {"model.apex_transformer_log_level", ignored, "belongs to Apex"},
     {"model.gc_interval", ignored, "there is no garbage collector"},
-    {"model.nsys_profile.*", ignored, "profiling a window of steps comes with the GPU build"},
+    {"model.nsys_profile.trace", ignored, "nsys itself is told what to trace (-t)"},
+    {"model.nsys_profile.gen_shape", ignored, "shapes are in the names of the operations of `bench step`"},
     {"model.memory_profile.*", ignored, "memory is a table printed at the start"},
     {"model.enable_megatron_timers", ignored, "wall time is always accounted for"},
     {"model.megatron_timer_kwargs.*", ignored, "wall time is always accounted for"},
@@ -230,7 +231,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.tokenizer.use_fast", ignored, "there is one implementation"},
 
     // model.data
-    {"model.data.data_prefix.*", refused, "give one list for all splits: [weight, prefix, ...]"},
     {"model.data.skip_warmup", ignored, "how batches are prepared does not change them"},
     {"model.data.num_workers", ignored, "how batches are prepared does not change them"},
     {"model.data.exchange_indices_distributed", ignored, "how batches are prepared does not change them"},

@@ -23,8 +23,9 @@ struct Trainer {
   int64_t val_check_interval = 0;  // steps; 0: no validation
   int64_t limit_val_batches = 20;
   double gradient_clip_val = 1.0;
-  bool deterministic = true;
-  int64_t cpu_threads = 0;  // 0: all cores this process may use
+  bool deterministic = false;  // on a GPU: sums in a fixed order everywhere; the CPU always does
+  int64_t cpu_threads = 0;     // 0: all cores this process may use
+  std::string plan_cache;      // file of GPU plans that runs share; empty: in the user's cache folder; "none": not kept
 };
 
 struct Schedule {
@@ -46,8 +47,10 @@ struct Optim {
 };
 
 struct Data {
-  std::string data_impl = "mmap";        // mmap | mock | auto: mmap where data_prefix is set, mock otherwise
-  std::vector<std::string> data_prefix;  // one or more prefixes, or weight and prefix in turn
+  std::string data_impl = "mmap";              // mmap | mock | auto: mmap where data_prefix is set, mock otherwise
+  std::vector<std::string> data_prefix;        // one or more prefixes, or weight and prefix in turn
+  std::vector<std::string> validation_prefix;  // with one of these two set, each split has whole datasets of its own
+  std::vector<std::string> test_prefix;
   std::string splits_string = "969, 30, 1";
   int64_t validation_files = 0;  // with test_files: whole datasets of data_prefix are held out, splits_string is unused
   int64_t test_files = 0;
@@ -64,6 +67,7 @@ struct Tokenizer {
   std::string merge_file;
   std::string model;
   std::string tiktoken_pattern;  // of a TikTokenizer: r50k, cl100k, o200k or llama3
+  std::string eod_token;         // of a HuggingFaceTokenizer that calls its end of documents by a name of its own
   int64_t vocab_size = 0;        // 0: what the tokenizer says
 };
 
@@ -72,6 +76,14 @@ struct RopeScaling {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t old_context_len = 8192;
+};
+
+// Steps on which a profiler's capture range is open, both ends included.
+struct NsysProfile {
+  bool enabled = false;
+  int64_t start_step = 0;
+  int64_t end_step = 0;
+  std::vector<double> ranks = {0};
 };
 
 struct Model {
@@ -108,6 +120,7 @@ struct Model {
   int64_t seed = 1234;
   std::string resume_from_checkpoint;
 
+  NsysProfile nsys_profile;
   Tokenizer tokenizer;
   Data data;
   Optim optim;

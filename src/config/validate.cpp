@@ -287,23 +287,26 @@ class Validator {
       problems_.add("`model.data.seq_length`={} differs from `model.encoder_seq_length`={}: set only the latter",
                     m.data.seq_length, m.encoder_seq_length);
     }
-    const auto& prefix = m.data.data_prefix;
-    if (m.data.data_impl == "mock" && !prefix.empty()) {
+    if (m.data.data_impl == "mock" && !m.data.data_prefix.empty()) {
       problems_.add("`model.data.data_impl`=mock would not read `model.data.data_prefix`: set data_impl=mmap");
     }
-    // A list without a number in it is prefixes alone; otherwise weights and prefixes take turns.
-    const bool weighted = std::any_of(prefix.begin(), prefix.end(), [](const auto& text) { return read_double(text); });
-    for (size_t i = 0; i < prefix.size(); ++i) {
-      if (prefix[i].empty()) problems_.add("`model.data.data_prefix` holds an empty text");
-      const auto weight = read_double(prefix[i]);
+    data_list("model.data.data_prefix", m.data.data_prefix);
+    data_list("model.data.validation_prefix", m.data.validation_prefix);
+    data_list("model.data.test_prefix", m.data.test_prefix);
+  }
+
+  // A list without a number in it is prefixes alone; otherwise weights and prefixes take turns.
+  void data_list(std::string_view key, const std::vector<std::string>& list) {
+    const bool weighted = std::any_of(list.begin(), list.end(), [](const auto& text) { return read_double(text); });
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].empty()) problems_.add("`{}` holds an empty text", key);
+      const auto weight = read_double(list[i]);
       if (weighted && i % 2 == 0 && (!weight || *weight <= 0)) {
-        problems_.add("`model.data.data_prefix`: '{}' stands where a weight above 0 must: [weight, prefix, ...]",
-                      prefix[i]);
+        problems_.add("`{}`: '{}' stands where a weight above 0 must: [weight, prefix, ...]", key, list[i]);
       }
     }
-    if (weighted && prefix.size() % 2 != 0) {
-      problems_.add("`model.data.data_prefix` has {} entries; expected prefixes, or pairs: [weight, prefix, ...]",
-                    prefix.size());
+    if (weighted && list.size() % 2 != 0) {
+      problems_.add("`{}` has {} entries; expected prefixes, or pairs: [weight, prefix, ...]", key, list.size());
     }
   }
 

@@ -12,13 +12,16 @@ namespace megalith {
 // Fresh memory reads as zero.
 class Arena {
  public:
-  static constexpr int64_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 256;
 
   Arena(std::string name, Device device, int64_t capacity);
 
   Tensor allocate(std::string_view what, DType dtype, Shape shape);
   // Gives back everything allocated since `mark` was taken with used().
   void release_to(int64_t mark);
+
+  // All of it, as bytes in units of four.
+  Tensor whole() const { return Tensor(memory_.get(), DType::i32, {capacity_ / size_of(DType::i32)}, device_); }
 
   const std::string& name() const { return name_; }
   int64_t capacity() const { return capacity_; }

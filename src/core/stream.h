@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 
@@ -9,14 +12,67 @@ namespace megalith {
 // when the stream has come past it.
 class Stream {
  public:
-  explicit Stream(ThreadPool& pool) : device_(Device::cpu), pool_(&pool) {}
+  explicit Stream(ThreadPool& pool, Device device = Device::cpu);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   Device device() const { return device_; }
   ThreadPool& pool() const { return *pool_; }
+  // The cudaStream_t; null on the CPU.
+  void* native() const { return native_; }
+  // Returns when everything asked of the stream is done. Errors of the device surface here.
+  void wait();
+
+  // Library handles and plans that operations keep from call to call; made by the operations on first use.
+  std::shared_ptr<void>& libraries() { return libraries_; }
+  // Who hears of each operation (ops::OpObservation); null: nobody.
+  const void* observer() const { return observer_; }
+  void set_observer(const void* observer) { observer_ = observer; }
 
  private:
   Device device_;
-  ThreadPool* pool_ = nullptr;
+  ThreadPool* pool_;
+  void* native_ = nullptr;
+  std::shared_ptr<void> libraries_;
+  const void* observer_ = nullptr;
+};
+
+// Copies contiguous tensors of equal size in bytes, between host and device in any direction. From or to pageable host
+// memory the call may wait for the copy; pinned memory must stay as it is until the stream has come past it.
+void copy(Stream& stream, const Tensor& from, const Tensor& to);
+
+// A point on a stream that the host can wait for.
+class StreamMark {
+ public:
+  StreamMark() = default;
+  ~StreamMark();
+  StreamMark(StreamMark&& other) noexcept;
+  StreamMark& operator=(StreamMark&& other) noexcept;
+
+  void record(Stream& stream);
+  void wait() const;
+  // Between two points that the stream has passed.
+  static double seconds_between(const StreamMark& begin, const StreamMark& end);
+
+ private:
+  void* native_ = nullptr;
+  double host_seconds_ = 0.0;
+};
+
+// Work that is always the same on the same memory. A GPU records it the first time and replays it with one call after
+// that; the CPU runs `body` each time.
+class RecordedWork {
+ public:
+  RecordedWork() = default;
+  ~RecordedWork();
+  RecordedWork(const RecordedWork&) = delete;
+  RecordedWork& operator=(const RecordedWork&) = delete;
+
+  void run(Stream& stream, const std::function<void()>& body);
+
+ private:
+  void* executable_ = nullptr;
 };
 
 }  // namespace megalith

@@ -25,12 +25,18 @@ class Sizes {
   }
 
   int64_t scratch() const {
-    return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head()});
+    return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head(),
+                     Arena::footprint(DType::i32, in_.embedding_scratch_elements)});
+  }
+
+  int64_t optimizer() const {
+    return round_up(in_.update_tiles * in_.update_tile_bytes, Arena::kAlignment) +
+           Arena::footprint(DType::f64, in_.update_tiles) + Arena::kAlignment;
   }
 
   int64_t batch() const {
     return 4 * Arena::footprint(DType::i32, tokens()) + 2 * Arena::footprint(main_, tokens()) +
-           Arena::footprint(DType::i64, in_.batch);
+           Arena::footprint(DType::i64, in_.batch) + Arena::kAlignment;
   }
 
  private:
@@ -52,18 +58,25 @@ class Sizes {
   int64_t attention_blocks() const { return Arena::footprint(main_, in_.attention_scratch_elements); }
   int64_t norm_partial_sums() const { return Arena::footprint(main_, in_.norm_scratch_elements); }
 
-  int64_t attention_forward() const { return if_recomputed(stream()) + attention_blocks() + stream(); }
+  int64_t bias_partial_sums(int64_t elements) const { return Arena::footprint(main_, elements); }
+  int64_t projected() const { return in_.hidden_dropout ? stream() : 0; }
+  // The output projections' bias gradient is made apart only where dropout comes between.
+  int64_t output_bias() const { return in_.hidden_dropout ? bias_partial_sums(in_.hidden_bias_scratch_elements) : 0; }
+
+  int64_t attention_forward() const { return if_recomputed(stream()) + attention_blocks() + projected(); }
   int64_t attention_backward() const {
     if (!in_.training) return 0;
     const int64_t until_qkv =
-        (in_.hidden_dropout ? stream() : 0) + compute(tokens() * in_.query_width) + attention_blocks();
-    const int64_t after_qkv = if_recomputed(stream()) + stream() + norm_partial_sums();
+        projected() + std::max(output_bias(), compute(tokens() * in_.query_width) + attention_blocks());
+    const int64_t after_qkv = if_recomputed(stream()) + std::max(bias_partial_sums(in_.qkv_bias_scratch_elements),
+                                                                 stream() + norm_partial_sums());
     return compute(tokens() * in_.qkv_width) + std::max(until_qkv, after_qkv);
   }
-  int64_t mlp_forward() const { return std::max(if_recomputed(stream()), if_recomputed(activated()) + stream()); }
+  int64_t mlp_forward() const { return if_recomputed(activated()) + std::max(if_recomputed(stream()), projected()); }
   int64_t mlp_backward() const {
     if (!in_.training) return 0;
-    const int64_t until_up = (in_.hidden_dropout ? stream() : 0) + if_recomputed(activated());
+    const int64_t until_up = projected() + std::max(output_bias(), if_recomputed(activated()) +
+                                                                       bias_partial_sums(in_.up_bias_scratch_elements));
     return std::max(until_up, if_recomputed(stream()) + stream() + norm_partial_sums());
   }
   int64_t head() const {
@@ -89,6 +102,7 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
     const int64_t master = separate_master ? sizes.parameters(main, inputs.optimizer_shards) : 0;
     table.rows.push_back(
         {"master weights", master, separate_master ? std::string(name_of(main)) : "the weights themselves"});
+    table.rows.push_back({"optimizer", sizes.optimizer(), "scalars, and where each piece of a parameter lies"});
     table.rows.push_back({"moments", 2 * sizes.parameters(main, inputs.optimizer_shards), "Adam, two per weight"});
   }
   table.rows.push_back(
@@ -96,8 +110,8 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
        fmt::format("{} layers, {} micro batch{} of {} x {} tokens", inputs.layers, inputs.micro_batches_alive,
                    inputs.micro_batches_alive == 1 ? "" : "es", inputs.batch, inputs.length)});
   table.rows.push_back({"scratch", sizes.scratch(), "the largest operation's"});
-  table.rows.push_back({"batch", sizes.batch(), "token ids, positions, weights, losses"});
-  table.rows.push_back({"outside arenas", inputs.outside_bytes, "program and libraries"});
+  table.rows.push_back({"batch", sizes.batch(), "token ids, positions, weights, losses, scalars"});
+  table.rows.push_back({kOutsideArenas, inputs.outside_bytes, "program and libraries"});
   return table;
 }
 

@@ -36,8 +36,17 @@ struct MemoryInputs {
   bool hidden_dropout = false;
   int64_t attention_scratch_elements = 0;
   int64_t norm_scratch_elements = 0;
+  int64_t qkv_bias_scratch_elements = 0;     // 0: no bias
+  int64_t up_bias_scratch_elements = 0;      // of the first MLP matrix
+  int64_t hidden_bias_scratch_elements = 0;  // of the output projections
+  int64_t embedding_scratch_elements = 0;
+  int64_t update_tiles = 0;  // of the optimizer, on this rank
+  int64_t update_tile_bytes = 0;
   int64_t outside_bytes = 0;  // what the program and its libraries take outside the arenas
 };
+
+// The row for the program itself and its libraries.
+constexpr const char* kOutsideArenas = "outside arenas";
 
 struct MemoryRow {
   std::string arena;

@@ -23,7 +23,7 @@ std::optional<double> read_number(const std::string& text) {
   return value;
 }
 
-std::vector<std::string> expand(const std::string& prefix) {
+std::vector<std::string> expand(const std::string& prefix, std::string_view key) {
   if (prefix.find_first_of("*?") == std::string::npos) return {prefix};
   constexpr std::string_view kEnding = ".idx";
   glob_t found{};
@@ -34,57 +34,49 @@ std::vector<std::string> expand(const std::string& prefix) {
     prefixes.emplace_back(path.substr(0, path.size() - kEnding.size()));
   }
   ::globfree(&found);
-  if (prefixes.empty()) user_error("model.data.data_prefix: no dataset matches {}.idx", prefix);
+  if (prefixes.empty()) user_error("{}: no dataset matches {}.idx", key, prefix);
   std::sort(prefixes.begin(), prefixes.end(), natural_less);
   return prefixes;
 }
 
-void add(DataSources& sources, const std::string& prefix, std::optional<double> weight) {
-  for (std::string& name : expand(prefix)) {
-    sources.prefixes.push_back(std::move(name));
-    if (weight) sources.weights.push_back(*weight);
+double read_weight(const std::string& text, const std::string& prefix, std::string_view key) {
+  const auto weight = read_number(text);
+  if (!weight || read_number(prefix)) {
+    user_error("{}: \"{}\", \"{}\" is not a weight and a prefix. Give weights to all datasets or to none", key, text,
+               prefix);
   }
-}
-
-DataSources parse_pairs(const std::vector<std::string>& list) {
-  DataSources sources;
-  for (size_t i = 0; i < list.size(); i += 2) {
-    const auto weight = read_number(list[i]);
-    if (!weight || read_number(list[i + 1])) {
-      user_error(
-          "model.data.data_prefix: \"{}\", \"{}\" is not a weight and a prefix. Give weights to all datasets or to "
-          "none",
-          list[i], list[i + 1]);
-    }
-    if (!(*weight > 0.0) || !std::isfinite(*weight)) {
-      user_error(
-          "model.data.data_prefix: the weight of {} is {}. A weight is the dataset's share of all training samples "
-          "(not "
-          "of tokens, and not a number of epochs), relative to the other weights: it must be above 0",
-          list[i + 1], list[i]);
-    }
-    add(sources, list[i + 1], weight);
+  if (!(*weight > 0.0) || !std::isfinite(*weight)) {
+    user_error(
+        "{}: the weight of {} is {}. A weight is the dataset's share of all training samples (not of tokens, and not a "
+        "number of epochs), relative to the other weights: it must be above 0",
+        key, prefix, text);
   }
-  return sources;
+  return *weight;
 }
 }  // namespace
 
-DataSources parse_data_prefix(const std::vector<std::string>& list) {
+DataSources parse_data_prefix(const std::vector<std::string>& list, std::string_view key) {
   if (list.empty()) {
-    user_error(
-        "model.data.data_prefix is empty: give the prefix of a .bin and .idx pair, or set model.data.data_impl=mock");
+    user_error("{} is empty: give the prefix of a .bin and .idx pair, or set model.data.data_impl=mock", key);
   }
   const auto numbers = std::count_if(list.begin(), list.end(), [](const auto& item) { return read_number(item); });
-  if (numbers > 0 && list.size() % 2 == 0) return parse_pairs(list);
-  if (numbers > 0) {
+  if (numbers > 0 && list.size() % 2 != 0) {
     const auto last = std::find_if(list.rbegin(), list.rend(), [](const auto& item) { return read_number(item); });
     user_error(
-        "model.data.data_prefix has {} entries, among them the weight {}{}: expected [prefix, ...] or [weight, prefix, "
-        "weight, prefix, ...]. A weight is a dataset's share of all training samples",
-        list.size(), *last, list.size() == 1 ? " without a prefix" : "");
+        "{} has {} entries, among them the weight {}{}: expected [prefix, ...] or [weight, prefix, weight, prefix, "
+        "...]. A weight is a dataset's share of all training samples",
+        key, list.size(), *last, list.size() == 1 ? " without a prefix" : "");
   }
   DataSources sources;
-  for (const std::string& prefix : list) add(sources, prefix, std::nullopt);
+  const size_t step = numbers > 0 ? 2 : 1;
+  for (size_t i = 0; i < list.size(); i += step) {
+    const std::string& prefix = list[i + step - 1];
+    const double weight = numbers > 0 ? read_weight(list[i], prefix, key) : 0.0;
+    for (std::string& name : expand(prefix, key)) {
+      sources.prefixes.push_back(std::move(name));
+      if (numbers > 0) sources.weights.push_back(weight);
+    }
+  }
   return sources;
 }
 

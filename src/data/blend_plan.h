@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/run_config.h"
@@ -20,8 +21,8 @@ struct DataSources {
   bool weighted() const { return !weights.empty(); }
 };
 
-// User error if the list is none of the three.
-DataSources parse_data_prefix(const std::vector<std::string>& list);
+// User error if the list is none of the three; `key` is its name in messages.
+DataSources parse_data_prefix(const std::vector<std::string>& list, std::string_view key = "model.data.data_prefix");
 
 // The datasets of one split where whole files are held out (model.data.validation_files, test_files): the last ones
 // validate, the ones before them test, the others train. User error if a split that is asked for has none.

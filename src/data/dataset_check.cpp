@@ -13,6 +13,7 @@
 #include "data/indexed_dataset.h"
 #include "data/prepare/digest.h"
 #include "data/prepare/input_list.h"
+#include "data/prepare/source_check.h"
 #include "data/token_scan.h"
 
 namespace megalith::data {
@@ -35,7 +36,7 @@ struct Recorded {
 
 class Checker {
  public:
-  Checker(const std::string& prefix, const CheckOptions& options) : options_(options) { report_.prefix = prefix; }
+  Checker(const std::string& prefix, CheckOptions options) : options_(std::move(options)) { report_.prefix = prefix; }
 
   CheckReport run() {
     for (const char* ending : {".bin", ".idx"}) {
@@ -56,6 +57,7 @@ class Checker {
     } else {
       guard([this] { read_tokens(); });
     }
+    if (options_.source_tokenizer != nullptr) guard([this] { encode_again(); });
     return std::move(report_);
   }
 
@@ -78,20 +80,27 @@ class Checker {
   void read_sidecar() {
     const std::string path = report_.prefix + ".json";
     if (size_of_file(path) < 0) return;
-    const auto json = nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
-    const auto recorded = [&](const char* key) {
-      const auto& file = json.at(key);
+    sidecar_ = nlohmann::ordered_json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+    const auto recorded = [this](const char* key) {
+      const auto& file = sidecar_.at(key);
       return Recorded{file.at("bytes").get<int64_t>(), file.at("xxh3").get<std::string>()};
     };
     try {
       bin_ = recorded("bin");
       idx_ = recorded("idx");
-      if (json.contains("documents")) recorded_documents_ = json.at("documents").get<int64_t>();
-      if (json.contains("tokens")) recorded_tokens_ = json.at("tokens").get<int64_t>();
+      if (sidecar_.contains("documents")) recorded_documents_ = sidecar_.at("documents").get<int64_t>();
+      if (sidecar_.contains("tokens")) recorded_tokens_ = sidecar_.at("tokens").get<int64_t>();
+      if (sidecar_.contains("config")) expect_what_was_promised(sidecar_.at("config"));
       report_.has_sidecar = true;
-    } catch (const nlohmann::json::exception&) {
+    } catch (const nlohmann::ordered_json::exception&) {
       problem("its sidecar .json is damaged: it does not say how large .bin and .idx are and what their digests are");
     }
+  }
+
+  void expect_what_was_promised(const nlohmann::ordered_json& config) {
+    const auto& tokenizer = config.at("tokenizer");
+    if (options_.vocab_size == 0) options_.vocab_size = tokenizer.at("vocab_size").get<int64_t>();
+    if (options_.eod < 0 && config.at("append_eod").get<bool>()) options_.eod = tokenizer.at("eod").get<int32_t>();
   }
 
   void check_recorded_counts() {
@@ -180,8 +189,21 @@ class Checker {
     }
   }
 
-  const CheckOptions& options_;
+  void encode_again() {
+    if (!dataset_) return;
+    if (!report_.has_sidecar) {
+      problem("it has no sidecar .json that says from which text it was made");
+      return;
+    }
+    const SourceComparison comparison =
+        compare_with_source(*dataset_, sidecar_, *options_.source_tokenizer, options_.threads);
+    report_.encoded_again = comparison.documents;
+    if (!comparison.problem.empty()) problem("{}", comparison.problem);
+  }
+
+  CheckOptions options_;
   CheckReport report_;
+  nlohmann::ordered_json sidecar_;
   std::optional<IndexedDataset> dataset_;
   std::optional<Recorded> bin_;
   std::optional<Recorded> idx_;
@@ -197,9 +219,10 @@ CheckReport check_dataset(const std::string& prefix, const CheckOptions& options
 std::vector<CheckReport> check_datasets(const std::vector<std::string>& prefixes, const CheckOptions& options) {
   std::vector<CheckReport> reports(prefixes.size());
   ThreadPool pool(options.threads);
-  pool.run(std::ssize(prefixes), [&](int64_t i) {
-    reports[static_cast<size_t>(i)] = check_dataset(prefixes[static_cast<size_t>(i)], options);
-  });
+  CheckOptions each = options;
+  each.threads = std::max(1, options.threads / std::max(1, static_cast<int>(prefixes.size())));
+  pool.run(std::ssize(prefixes),
+           [&](int64_t i) { reports[static_cast<size_t>(i)] = check_dataset(prefixes[static_cast<size_t>(i)], each); });
   return reports;
 }
 

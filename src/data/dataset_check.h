@@ -7,11 +7,14 @@
 
 namespace megalith::data {
 
+class Tokenizer;
+
 struct CheckOptions {
-  int64_t vocab_size = 0;        // 0: ids only have to be 0 or above
-  int32_t eod = -1;              // every document must end with it; -1: not checked
+  int64_t vocab_size = 0;        // 0: as the sidecar says; without one, ids only have to be 0 or above
+  int32_t eod = -1;              // every document must end with it; -1: as the sidecar says, else not checked
   bool eod_only_at_end = false;  // and nothing else may be it
   bool quick = false;            // leaves the tokens unread, but for the ends of some documents
+  const Tokenizer* source_tokenizer = nullptr;  // not null: some documents are encoded again (prepare/source_check.h)
   int threads = 1;
   std::function<void(int64_t bytes_done)> progress;  // from several threads
 };
@@ -23,10 +26,11 @@ struct CheckReport {
   int64_t documents = 0;
   int64_t sequences = 0;
   int64_t tokens = 0;
-  int64_t bytes = 0;         // of .bin and .idx
-  int64_t largest_id = -1;   // -1: not looked at
-  std::string token_type;    // empty: the index could not be read
-  bool has_sidecar = false;  // <prefix>.json, with checksums
+  int64_t bytes = 0;          // of .bin and .idx
+  int64_t largest_id = -1;    // -1: not looked at
+  std::string token_type;     // empty: the index could not be read
+  bool has_sidecar = false;   // <prefix>.json, with checksums
+  int64_t encoded_again = 0;  // documents that were compared with their source
 };
 
 // Header, dtype, counts, pointers, document array, size of .bin, ids, ends of documents, checksums of the sidecar.

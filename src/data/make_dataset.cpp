@@ -35,7 +35,40 @@ std::vector<std::string> data_prefixes(const config::Data& data) {
   return parse_data_prefix(data.data_prefix).prefixes;
 }
 
+namespace {
+bool has_lists_by_split(const config::Data& data) {
+  return !data.validation_prefix.empty() || !data.test_prefix.empty();
+}
+
+bool holds_out_files(const config::Data& data) {
+  return data.validation_files != 0 || data.test_files != 0;
+}
+
+// What a split reads: whole datasets, or its part of each.
+DataSources sources_of(const config::Data& data, Split split) {
+  if (!has_lists_by_split(data)) {
+    const DataSources all = parse_data_prefix(data.data_prefix);
+    return holds_out_files(data) ? files_of_split(all, split, data.validation_files, data.test_files) : all;
+  }
+  if (holds_out_files(data)) {
+    user_error(
+        "model.data.validation_files and test_files hold out datasets of one list; with model.data.validation_prefix "
+        "and test_prefix each split has a list of its own");
+  }
+  switch (split) {
+    case Split::train:
+      return parse_data_prefix(data.data_prefix);
+    case Split::valid:
+      return parse_data_prefix(data.validation_prefix, "model.data.validation_prefix");
+    case Split::test:
+      return parse_data_prefix(data.test_prefix, "model.data.test_prefix");
+  }
+  return {};
+}
+}  // namespace
+
 std::string single_prefix(const config::Data& data) {
+  if (has_lists_by_split(data)) user_error("each split has datasets of its own where one for all is expected");
   std::vector<std::string> prefixes = data_prefixes(data);
   if (prefixes.size() > 1) {
     user_error("model.data.data_prefix names {} datasets where one is expected", prefixes.size());
@@ -175,12 +208,11 @@ std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocab
   }
   if (data.data_impl != "mmap") user_error("model.data.data_impl is \"{}\": expected mmap or mock", data.data_impl);
 
-  DataSources names = parse_data_prefix(data.data_prefix);
-  const bool by_file = data.validation_files != 0 || data.test_files != 0;
-  if (by_file) names = files_of_split(names, split, data.validation_files, data.test_files);
+  const DataSources names = sources_of(data, split);
   options.weights = names.weights;
   ThreadPool pool(options.threads);
-  return make_blend(open_sources(data, names, by_file, split, pool, options.cache.get()), options);
+  const bool whole = has_lists_by_split(data) || holds_out_files(data);
+  return make_blend(open_sources(data, names, whole, split, pool, options.cache.get()), options);
 }
 
 }  // namespace megalith::data

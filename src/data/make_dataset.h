@@ -24,7 +24,8 @@ std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocab
 std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocabulary vocabulary, int64_t horizon,
                                       std::shared_ptr<const IndexCache> cache);
 
-// All prefixes in `model.data.data_prefix`, patterns expanded.
+// All prefixes in `model.data.data_prefix`, patterns expanded; those of the training split where each split has its
+// own.
 std::vector<std::string> data_prefixes(const config::Data& data);
 
 // The one prefix in `model.data.data_prefix`: [prefix] or [weight, prefix]. User error if there are more.

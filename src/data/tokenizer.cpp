@@ -70,6 +70,9 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Tokenizer& config) {
     if (path.empty()) user_error("tokenizer {} needs its file: give model.tokenizer.{} ({})", known.type, key, flag);
     return path;
   };
+  if (!config.eod_token.empty() && known.type != "HuggingFaceTokenizer") {
+    user_error("model.tokenizer.eod_token (--eod-token) is for HuggingFaceTokenizer; {} knows its own", known.type);
+  }
   if (known.type == "ByteTokenizer") return std::make_unique<ByteTokenizer>();
   if (known.type == "GPT2BPETokenizer") {
     const std::string& vocab = file(config.vocab_file, "vocab_file", "--vocab-file");
@@ -80,7 +83,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Tokenizer& config) {
     return std::make_unique<BpeTokenizer>(read_tiktoken(model, config.tiktoken_pattern));
   }
   if (known.type == "HuggingFaceTokenizer") {
-    return std::make_unique<BpeTokenizer>(read_hugging_face(file(config.model, "model", "--tokenizer-model")));
+    return std::make_unique<BpeTokenizer>(
+        read_hugging_face(file(config.model, "model", "--tokenizer-model"), config.eod_token));
   }
   user_error("tokenizer {} is not supported; use GPT2BPETokenizer, TikTokenizer, HuggingFaceTokenizer or ByteTokenizer",
              known.type);
@@ -96,6 +100,11 @@ bool files_are_here(const config::Tokenizer& config) {
   if (config.type == "TikTokenizer") return here(config.model) && !config.tiktoken_pattern.empty();
   return config.type == "HuggingFaceTokenizer" && here(config.model);
 }
+
+// Such files may hold fewer ids than the type implies.
+bool files_are_to_come(const config::Tokenizer& config) {
+  return config.type == "GPT2BPETokenizer" && !config.vocab_file.empty() && !files_are_here(config);
+}
 }  // namespace
 
 Vocabulary vocabulary_of(const config::Tokenizer& config) {
@@ -107,8 +116,11 @@ Vocabulary vocabulary_of(const config::Tokenizer& config) {
   }
   if (config.vocab_size > 0) {
     if (config.vocab_size < vocabulary.size) {
-      user_error("model.tokenizer.vocab_size {} is less than the {} ids of {}", config.vocab_size, vocabulary.size,
-                 known.type);
+      if (!files_are_to_come(config)) {
+        user_error("model.tokenizer.vocab_size {} is less than the {} ids of {}", config.vocab_size, vocabulary.size,
+                   known.type);
+      }
+      vocabulary.eod = -1;
     }
     vocabulary.size = config.vocab_size;
   }

@@ -71,7 +71,8 @@ class ByteTokenizer : public Tokenizer {
 std::unique_ptr<Tokenizer> make_tokenizer(const config::Tokenizer& config);
 
 // What a model must know to train on tokens that are already there, for which the tokenizer itself is not needed: what
-// its files say if they are there, else what the type implies; at least `tokenizer.vocab_size`.
+// its files say if they are there, else what the type implies; at least `tokenizer.vocab_size`, which alone decides
+// where files are named that are still to be made.
 Vocabulary vocabulary_of(const config::Tokenizer& config);
 
 }  // namespace megalith::data

@@ -1,37 +1,38 @@
 #include "data/utf8_stream.h"
 
+#include <array>
 #include <utility>
+
+#include "data/utf8.h"
 
 namespace megalith::data {
 
 namespace {
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-struct Character {
-  size_t bytes;  // how many belong to it so far; at least 1
-  enum { valid, invalid, incomplete } state;
+struct Piece {
+  size_t bytes = 1;
+  enum { valid, invalid, incomplete } state = valid;
 };
 
-// What the text, which is not empty, begins with. The second byte's range rules out overlong forms, surrogates and what
-// lies beyond U+10FFFF (table 3-7 of the Unicode standard).
-Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {1, Character::valid};
-  const size_t size = lead >= 0xC2 && lead <= 0xDF   ? 2
-                      : (lead & 0xF0) == 0xE0        ? 3
-                      : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                     : 0;
-  if (size == 0) return {1, Character::invalid};
-  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  for (size_t i = 1; i < size; ++i) {
-    if (i == text.size()) return {i, Character::incomplete};
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < low || byte > high) return {i, Character::invalid};
-    low = 0x80;
-    high = 0xBF;
+// How many bytes a character beyond ASCII has that begins with this one; 0: none does.
+size_t length_by_lead(unsigned char lead) {
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+// What the text, which is not empty, begins with: a character, or the longest beginning of one (what the Unicode
+// standard calls a maximal subpart).
+Piece first_piece(std::string_view text) {
+  const CodePoint whole = decode_utf8(text.data(), text.data() + text.size());
+  if (whole.valid) return {whole.length, Piece::valid};
+  const size_t wanted = length_by_lead(static_cast<unsigned char>(text[0]));
+  if (wanted == 0) return {1, Piece::invalid};
+  // Bytes begin a character if it is one when filled up with 0x80, the lowest byte that may follow.
+  std::array<char, 4> filled{text[0], '\x80', '\x80', '\x80'};
+  for (size_t i = 1; i < text.size(); ++i) {
+    filled[i] = text[i];
+    if (!decode_utf8(filled.data(), filled.data() + wanted).valid) return {i, Piece::invalid};
   }
-  return {size, Character::valid};
+  return {text.size(), Piece::incomplete};
 }
 }  // namespace
 
@@ -40,9 +41,9 @@ std::string Utf8Stream::add(std::string_view bytes) {
   std::string text;
   std::string_view rest = held_;
   while (!rest.empty()) {
-    const Character next = first_character(rest);
-    if (next.state == Character::incomplete) break;
-    text += next.state == Character::valid ? rest.substr(0, next.bytes) : kReplacement;
+    const Piece next = first_piece(rest);
+    if (next.state == Piece::incomplete) break;
+    text += next.state == Piece::valid ? rest.substr(0, next.bytes) : kReplacementCharacter;
     rest.remove_prefix(next.bytes);
   }
   held_ = std::string(rest);
@@ -51,7 +52,13 @@ std::string Utf8Stream::add(std::string_view bytes) {
 
 std::string Utf8Stream::finish() {
   // An incomplete character is one ill-formed piece, however many of its bytes came.
-  return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacement);
+  return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacementCharacter);
+}
+
+std::string replace_ill_formed_utf8(std::string_view bytes) {
+  Utf8Stream stream;
+  std::string text = stream.add(bytes);
+  return text += stream.finish();
 }
 
 }  // namespace megalith::data

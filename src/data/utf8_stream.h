@@ -18,4 +18,7 @@ class Utf8Stream {
   std::string held_;
 };
 
+// Each maximal ill-formed subsequence of `bytes` becomes U+FFFD (Unicode 15, section 3.9).
+std::string replace_ill_formed_utf8(std::string_view bytes);
+
 }  // namespace megalith::data

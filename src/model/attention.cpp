@@ -34,8 +34,8 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
   const Tensor normed = saved.normed ? saved.normed : norm_.allocate_output(context);
   norm_.forward(context, input, normed, saved.statistics);
   qkv_.forward(context, normed, saved.qkv);
+  rotate(context, saved.qkv, false);
   const Heads heads = split(saved.qkv);
-  rotate(context, heads, false);
   const Heads seen = context.cache != nullptr ? through_cache(context, heads) : heads;
   ops::attention_forward(context.stream,
                          {.q = seen.q,
@@ -51,6 +51,10 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
                           .document_starts = context.document_starts,
                           .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
                           .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
+  if (!drops_output()) {
+    out_.forward_onto(context, saved.mixed, input, output);
+    return;
+  }
   const Tensor projected =
       context.scratch.allocate("attention.projected", config_.compute, {context.tokens(), config_.hidden});
   out_.forward(context, saved.mixed, projected);
@@ -61,19 +65,23 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
                     .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::attention_output)});
 }
 
-void Attention::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const {
+void Attention::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
+                         Tensor input_bias_gradient) const {
   const ArenaScope scope(context.scratch);
   const int64_t tokens = context.tokens();
-  const ops::Dropout output_dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::attention_output);
   const Tensor d_qkv = context.scratch.allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
   const Heads heads = split(saved.qkv);
   const Heads d_heads = split(d_qkv);
   {
     const ArenaScope inner(context.scratch);
     Tensor d_projected = gradient;
-    if (output_dropout.probability > 0.0) {
+    if (drops_output()) {
       d_projected = context.scratch.allocate("attention.d_projected", config_.compute, {tokens, config_.hidden});
-      ops::dropout_add(context.stream, {.x = gradient, .y = d_projected, .dropout = output_dropout});
+      ops::dropout_add(context.stream,
+                       {.x = gradient,
+                        .y = d_projected,
+                        .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::attention_output)});
+      out_.backward_bias(context, d_projected);
     }
     const Tensor d_mixed =
         context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
@@ -95,18 +103,20 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
                          .scale = scale(),
                          .document_starts = context.document_starts,
                          .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
+                         .deterministic = context.deterministic,
                          .scratch = allocate_attention_scratch(context, context.length)});
   }
-  rotate(context, d_heads, true);
+  rotate(context, d_qkv, true);
   Tensor normed = saved.normed;
   if (!normed) {
     normed = norm_.allocate_output(context);
     norm_.forward(context, input, normed, saved.statistics);
   }
   qkv_.backward_weight(context, d_qkv, normed);
+  qkv_.backward_bias(context, d_qkv);
   const Tensor d_normed = norm_.allocate_output(context);
   qkv_.backward_input(context, d_qkv, d_normed);
-  norm_.backward(context, d_normed, input, saved.statistics, gradient);
+  norm_.backward(context, d_normed, input, saved.statistics, gradient, gradient, input_bias_gradient);
 }
 
 Attention::Heads Attention::split(Tensor qkv) const {
@@ -115,18 +125,17 @@ Attention::Heads Attention::split(Tensor qkv) const {
   return {.q = qkv.slice_cols(0, q), .k = qkv.slice_cols(q, q + kv), .v = qkv.slice_cols(q + kv, q + 2 * kv)};
 }
 
-void Attention::rotate(const Context& context, const Heads& heads, bool inverse) const {
+// q and k lie side by side: one call turns both.
+void Attention::rotate(const Context& context, Tensor qkv, bool inverse) const {
   if (!rope_.cos) return;
-  for (const Tensor& x : {heads.q, heads.k}) {
-    ops::rope(context.stream, {.x = x,
-                               .head_dim = config_.head_dim,
-                               .length = context.length,
-                               .position_offset = context.position_offset,
-                               .positions = context.positions,
-                               .angles_cos = rope_.cos,
-                               .angles_sin = rope_.sin,
-                               .inverse = inverse});
-  }
+  ops::rope(context.stream, {.x = qkv.slice_cols(0, config_.query_width() + config_.kv_width()),
+                             .head_dim = config_.head_dim,
+                             .length = context.length,
+                             .position_offset = context.position_offset,
+                             .positions = context.positions,
+                             .angles_cos = rope_.cos,
+                             .angles_sin = rope_.sin,
+                             .inverse = inverse});
 }
 
 Attention::Heads Attention::through_cache(const Context& context, const Heads& heads) const {
@@ -142,7 +151,15 @@ Attention::Heads Attention::through_cache(const Context& context, const Heads& h
 }
 
 Tensor Attention::allocate_attention_scratch(const Context& context, int64_t keys) const {
-  const int64_t elements = ops::attention_scratch(keys, config_.head_dim, context.stream.pool().threads());
+  const int64_t elements = ops::attention_scratch(context.stream.device(),
+                                                  {.dtype = config_.compute,
+                                                   .batch = context.batch,
+                                                   .heads = config_.heads,
+                                                   .kv_heads = config_.kv_heads,
+                                                   .query_length = context.length,
+                                                   .key_length = keys,
+                                                   .head_dim = config_.head_dim},
+                                                  context.stream.pool().threads());
   return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
 }
 

@@ -10,7 +10,7 @@ struct RopeTable {
   Tensor cos;
   Tensor sin;
 };
-RopeTable make_rope_table(const ModelConfig& config, Arena& arena);
+RopeTable make_rope_table(const ModelConfig& config, Stream& stream, Arena& arena);
 
 // The half of a block that mixes tokens: output = input + dropout(project(attention(qkv(norm(input))))).
 class Attention {
@@ -29,18 +29,23 @@ class Attention {
 
   // input, output (N,C)
   void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
-  // gradient (N,C): with respect to the output on entry, to the input on return.
-  void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const;
+  // gradient (N,C): with respect to the output on entry, to the input on return. Where the bias of the layer that made
+  // the input has its gradient made here, `input_bias_gradient` is it.
+  void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
+                Tensor input_bias_gradient) const;
+  // The output's own bias, for whoever makes its gradient on the way back; absent where backward() makes it itself.
+  Tensor output_bias_gradient() const { return drops_output() ? Tensor() : out_.bias_gradient(); }
 
  private:
   struct Heads {
     Tensor q, k, v;
   };
   Heads split(Tensor qkv) const;
-  void rotate(const Context& context, const Heads& heads, bool inverse) const;
+  void rotate(const Context& context, Tensor qkv, bool inverse) const;
   Heads through_cache(const Context& context, const Heads& heads) const;
   Tensor allocate_attention_scratch(const Context& context, int64_t keys) const;
   double scale() const;
+  bool drops_output() const { return config_.hidden_dropout > 0.0; }
 
   const ModelConfig& config_;
   int64_t layer_;

@@ -17,9 +17,10 @@ void Block::forward(const Context& context, Tensor input, Tensor output, const S
   mlp_.forward(context, saved.middle, output, saved.mlp);
 }
 
-void Block::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const {
-  mlp_.backward(context, saved.middle, saved.mlp, gradient);
-  attention_.backward(context, input, saved.attention, gradient);
+void Block::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
+                     Tensor input_bias_gradient) const {
+  mlp_.backward(context, saved.middle, saved.mlp, gradient, attention_.output_bias_gradient());
+  attention_.backward(context, input, saved.attention, gradient, input_bias_gradient);
 }
 
 }  // namespace megalith::model

@@ -12,8 +12,8 @@ namespace megalith::model {
 // `batch` x `length` tokens.
 class Chunk {
  public:
-  Chunk(const ModelConfig& config, const parallel::ParameterStore& store, Arena& activations, int64_t batch,
-        int64_t length);
+  Chunk(const ModelConfig& config, const parallel::ParameterStore& store, Stream& stream, Arena& activations,
+        int64_t batch, int64_t length);
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
 

@@ -28,8 +28,10 @@ struct Context {
   Tensor document_starts = {};  // (tokens) i32: where attention stops looking back; absent: at the sample's start
   Tensor positions = {};        // (tokens) i32; absent: counted along the sample
   uint64_t seed = 0;
-  uint64_t step = 0;
-  bool training = false;  // dropout is drawn
+  const uint64_t* step = nullptr;  // in the memory of the stream's device
+  bool training = false;           // dropout is drawn
+  bool first_of_step = false;      // weight gradients are overwritten, not added to
+  bool deterministic = true;
   KvCache* cache = nullptr;
 
   int64_t tokens() const { return batch * length; }
@@ -37,7 +39,9 @@ struct Context {
   ops::Dropout dropout(double probability, int64_t layer, DropoutSite site) const {
     if (!training) return {};
     return {.probability = probability,
-            .key = {.seed = seed, .site = static_cast<uint32_t>(layer) * 4 + static_cast<uint32_t>(site), .step = step},
+            .seed = seed,
+            .site = static_cast<uint32_t>(layer) * 4 + static_cast<uint32_t>(site),
+            .step = step,
             .sample_ids = sample_ids,
             .length = length};
   }

@@ -29,12 +29,16 @@ void Embedding::forward(const Context& context, Tensor ids, Tensor out) const {
 void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) const {
   const ops::Dropout dropout = context.dropout(config_.hidden_dropout, kLayer, DropoutSite::embedding);
   if (dropout.probability > 0.0) ops::dropout_add(context.stream, {.x = gradient, .y = gradient, .dropout = dropout});
-  ops::embedding_backward(context.stream, {.dout = gradient,
-                                           .ids = ids,
-                                           .tokens_gradient = tokens_.gradient,
-                                           .positions_gradient = positions_.gradient,
-                                           .positions = context.positions,
-                                           .length = context.length});
+  const ArenaScope scope(context.scratch);
+  const int64_t scratch = ops::embedding_backward_scratch(context.stream.device(), ids.elements());
+  ops::embedding_backward(context.stream,
+                          {.dout = gradient,
+                           .ids = ids,
+                           .tokens_gradient = tokens_.gradient,
+                           .positions_gradient = positions_.gradient,
+                           .positions = context.positions,
+                           .length = context.length,
+                           .scratch = context.scratch.allocate("embedding.order", DType::i32, {scratch})});
 }
 
 }  // namespace megalith::model

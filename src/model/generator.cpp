@@ -4,8 +4,9 @@
 
 namespace megalith::model {
 
-Generator::Generator(const ModelConfig& config, const parallel::ParameterStore& store, Arena& cache, int64_t max_length)
-    : config_(config), rope_(make_rope_table(config, cache)), embedding_(config, store), head_(config, store) {
+Generator::Generator(const ModelConfig& config, const parallel::ParameterStore& store, Stream& stream, Arena& cache,
+                     int64_t max_length)
+    : config_(config), rope_(make_rope_table(config, stream, cache)), embedding_(config, store), head_(config, store) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     blocks_.emplace_back(config, store, rope_, layer);
     cache_.keys.push_back(cache.allocate("cache.keys", config.compute, {max_length, config.kv_width()}));

@@ -11,7 +11,8 @@ namespace megalith::model {
 // The model with weights alone, fed token by token; keys and values are kept.
 class Generator {
  public:
-  Generator(const ModelConfig& config, const parallel::ParameterStore& store, Arena& cache, int64_t max_length);
+  Generator(const ModelConfig& config, const parallel::ParameterStore& store, Stream& stream, Arena& cache,
+            int64_t max_length);
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 

@@ -13,13 +13,31 @@ void Linear::forward(const Context& context, Tensor x, Tensor y) const {
   ops::gemm(context.stream, {.a = x, .b = weight_.weight, .transpose_b = true, .c = y, .bias = bias_.weight});
 }
 
+void Linear::forward_onto(const Context& context, Tensor x, Tensor residual, Tensor y) const {
+  ops::gemm(context.stream,
+            {.a = x, .b = weight_.weight, .transpose_b = true, .c = y, .bias = bias_.weight, .addend = residual});
+}
+
+void Linear::forward_gelu(const Context& context, Tensor x, Tensor gelu_input, Tensor y) const {
+  ops::gemm(context.stream,
+            {.a = x, .b = weight_.weight, .transpose_b = true, .c = y, .bias = bias_.weight, .gelu_input = gelu_input});
+}
+
 void Linear::backward_input(const Context& context, Tensor dy, Tensor dx) const {
   ops::gemm(context.stream, {.a = dy, .b = weight_.weight, .c = dx});
 }
 
 void Linear::backward_weight(const Context& context, Tensor dy, Tensor x) const {
-  ops::gemm(context.stream, {.a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = 1.0F});
-  if (bias_.weight) ops::bias_gradient(context.stream, {.dy = dy, .dbias = bias_.gradient});
+  ops::gemm(context.stream,
+            {.a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = context.first_of_step ? 0.0F : 1.0F});
+}
+
+void Linear::backward_bias(const Context& context, Tensor dy) const {
+  if (!bias_.weight) return;
+  const ArenaScope scope(context.scratch);
+  const Tensor scratch = context.scratch.allocate("bias.partial_sums", bias_.gradient.dtype,
+                                                  {ops::column_sum_scratch(dy.rows(), dy.cols())});
+  ops::bias_gradient(context.stream, {.dy = dy, .dbias = bias_.gradient, .scratch = scratch});
 }
 
 }  // namespace megalith::model

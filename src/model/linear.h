@@ -14,10 +14,18 @@ class Linear {
 
   // x (N,in) -> y (N,out)
   void forward(const Context& context, Tensor x, Tensor y) const;
+  // y = residual + x W^T + b
+  void forward_onto(const Context& context, Tensor x, Tensor residual, Tensor y) const;
+  // y = GELU(gelu_input), gelu_input = x W^T + b
+  void forward_gelu(const Context& context, Tensor x, Tensor gelu_input, Tensor y) const;
   // dy (N,out) -> dx (N,in)
   void backward_input(const Context& context, Tensor dy, Tensor dx) const;
-  // Adds to the gradients of W and b.
+  // The gradient of W.
   void backward_weight(const Context& context, Tensor dy, Tensor x) const;
+  // The gradient of b, where there is one.
+  void backward_bias(const Context& context, Tensor dy) const;
+  // Where an operation that has dy at hand may add its column sums instead; absent without a bias.
+  Tensor bias_gradient() const { return bias_.gradient; }
 
  private:
   parallel::Parameter weight_;

@@ -3,7 +3,10 @@
 #include "model/head.h"
 #include "model/parameters.h"
 #include "ops/attention.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
 #include "ops/norm.h"
+#include "ops/optimizer.h"
 
 namespace megalith::model {
 
@@ -21,7 +24,7 @@ constexpr int64_t kGpuBytes = int64_t{1} << 30;
 cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
   const ModelConfig& c = request.config;
   const parallel::Layout& layout = request.layout;
-  const bool on_cpu = request.cpu_threads > 0;
+  const bool on_cpu = request.device == Device::cpu;
   const bool last = stage == layout.pipeline - 1;
   const int64_t length = ceil_div(request.length, layout.context);
   const int64_t tokens = request.batch * length;
@@ -42,20 +45,38 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
       .up_width = ceil_div(c.up_width(), layout.tensor),
       .ffn = ceil_div(c.ffn, layout.tensor),
       .vocabulary_rows = last ? ceil_div(c.padded_vocabulary, layout.tensor) : 0,
-      .head_tokens_at_once = Head::tokens_at_once(tokens),
+      .head_tokens_at_once = Head::tokens_at_once(request.device, tokens),
       .rope_elements = c.learned_positions ? 0 : c.max_positions * (c.head_dim / 2),
       .norm_has_mean = c.norm == ops::NormKind::layer_norm,
       .keeps_recomputable = c.recompute == Recompute::none,
       .keeps_blocks = c.recompute != Recompute::full,
       .hidden_dropout = c.hidden_dropout > 0.0,
-      .attention_scratch_elements = on_cpu ? ops::attention_scratch(length, c.head_dim, request.cpu_threads) : 0,
-      .outside_bytes = on_cpu ? kProgramBytes + request.cpu_threads * kBytesPerThread : kGpuBytes,
+      .update_tile_bytes = sizeof(ops::UpdateTile),
+      .outside_bytes = on_cpu ? kProgramBytes + request.threads * kBytesPerThread : kGpuBytes,
   };
+  inputs.attention_scratch_elements = ops::attention_scratch(request.device,
+                                                             {.dtype = c.compute,
+                                                              .batch = request.batch,
+                                                              .heads = inputs.heads,
+                                                              .kv_heads = ceil_div(c.kv_heads, layout.tensor),
+                                                              .query_length = length,
+                                                              .key_length = length,
+                                                              .head_dim = c.head_dim},
+                                                             request.threads);
   inputs.norm_scratch_elements = ops::norm_backward_scratch(inputs.norm_tokens, c.hidden);
+  if (c.bias) {
+    inputs.qkv_bias_scratch_elements = ops::column_sum_scratch(tokens, inputs.qkv_width);
+    inputs.up_bias_scratch_elements = ops::column_sum_scratch(tokens, inputs.up_width);
+    inputs.hidden_bias_scratch_elements = ops::column_sum_scratch(inputs.norm_tokens, c.hidden);
+  }
+  if (request.training) inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, tokens);
   const parallel::ParameterTable table = logical_parameters(c);
   for (const parallel::ParameterSpec& spec : table.specs()) {
     for (const int64_t holder : parallel::stages_of(spec, layout, c.layers, c.tied_embeddings)) {
-      if (holder == stage) inputs.parameter_elements.push_back(parallel::local_shape(spec, layout.tensor).elements());
+      if (holder != stage) continue;
+      const int64_t elements = parallel::local_shape(spec, layout.tensor).elements();
+      inputs.parameter_elements.push_back(elements);
+      inputs.update_tiles += ceil_div(ceil_div(elements, inputs.optimizer_shards), ops::kUpdateTile);
     }
   }
   return cost::memory_table(inputs);

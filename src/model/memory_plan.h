@@ -12,7 +12,8 @@ struct MemoryRequest {
   int64_t batch = 0;  // micro batch
   int64_t length = 0;
   int64_t micro_batches = 1;  // per step and data-parallel rank
-  int cpu_threads = 0;        // 0: a GPU
+  Device device = Device::cpu;
+  int threads = 1;  // of the host
   bool training = true;
 };
 

@@ -22,14 +22,22 @@ Mlp::Saved Mlp::allocate_saved(Arena& arena, int64_t tokens, bool keep_recomputa
 
 void Mlp::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
   const ArenaScope scope(context.scratch);
+  const Tensor activated = saved.activated ? saved.activated : allocate_activated(context);
   {
     const ArenaScope inner(context.scratch);
     const Tensor normed = saved.normed ? saved.normed : norm_.allocate_output(context);
     norm_.forward(context, input, normed, saved.statistics);
-    up_.forward(context, normed, saved.up);
+    if (config_.swiglu) {
+      up_.forward(context, normed, saved.up);
+      activate(context, saved.up, activated);
+    } else {
+      up_.forward_gelu(context, normed, saved.up, activated);
+    }
   }
-  const Tensor activated = saved.activated ? saved.activated : allocate_activated(context);
-  activate(context, saved.up, activated);
+  if (!drops_output()) {
+    down_.forward_onto(context, activated, input, output);
+    return;
+  }
   const Tensor projected =
       context.scratch.allocate("mlp.projected", config_.compute, {context.tokens(), config_.hidden});
   down_.forward(context, activated, projected);
@@ -40,15 +48,19 @@ void Mlp::forward(const Context& context, Tensor input, Tensor output, const Sav
                     .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
 }
 
-void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const {
+void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
+                   Tensor input_bias_gradient) const {
   const ArenaScope scope(context.scratch);
-  const ops::Dropout output_dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output);
   {
     const ArenaScope inner(context.scratch);
     Tensor d_projected = gradient;
-    if (output_dropout.probability > 0.0) {
+    if (drops_output()) {
       d_projected = context.scratch.allocate("mlp.d_projected", config_.compute, {context.tokens(), config_.hidden});
-      ops::dropout_add(context.stream, {.x = gradient, .y = d_projected, .dropout = output_dropout});
+      ops::dropout_add(context.stream,
+                       {.x = gradient,
+                        .y = d_projected,
+                        .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
+      down_.backward_bias(context, d_projected);
     }
     Tensor activated = saved.activated;
     if (!activated) {
@@ -69,7 +81,7 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
   up_.backward_weight(context, d_up, normed);
   const Tensor d_normed = norm_.allocate_output(context);
   up_.backward_input(context, d_up, d_normed);
-  norm_.backward(context, d_normed, input, saved.statistics, gradient);
+  norm_.backward(context, d_normed, input, saved.statistics, gradient, gradient, input_bias_gradient);
 }
 
 Tensor Mlp::allocate_activated(const Context& context) const {
@@ -87,9 +99,17 @@ void Mlp::activate(const Context& context, Tensor up, Tensor activated) const {
 void Mlp::activate_backward(const Context& context, Tensor d_activated, Tensor up) const {
   if (config_.swiglu) {
     ops::swiglu_backward(context.stream, {.dy = d_activated, .gate_up = up, .dgate_up = up});
-  } else {
-    ops::gelu_backward(context.stream, {.dy = d_activated, .x = up, .dx = up});
+    up_.backward_bias(context, up);
+    return;
   }
+  const ArenaScope scope(context.scratch);
+  Tensor scratch;
+  if (up_.bias_gradient()) {
+    scratch = context.scratch.allocate("gelu.partial_sums", up_.bias_gradient().dtype,
+                                       {ops::column_sum_scratch(up.rows(), up.cols())});
+  }
+  ops::gelu_backward(context.stream,
+                     {.dy = d_activated, .x = up, .dx = up, .dbias = up_.bias_gradient(), .scratch = scratch});
 }
 
 }  // namespace megalith::model

@@ -20,14 +20,18 @@ class Mlp {
   Saved allocate_saved(Arena& arena, int64_t tokens, bool keep_recomputable) const;
 
   void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
-  // gradient (N,C): with respect to the output on entry, to the input on return. Overwrites saved.up.
-  void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient) const;
+  // gradient (N,C): with respect to the output on entry, to the input on return. Overwrites saved.up. Biases as in
+  // Attention.
+  void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
+                Tensor input_bias_gradient) const;
+  Tensor output_bias_gradient() const { return drops_output() ? Tensor() : down_.bias_gradient(); }
 
  private:
   Tensor allocate_activated(const Context& context) const;
   void activate(const Context& context, Tensor up, Tensor activated) const;
-  // up becomes its own gradient.
+  // up becomes its own gradient; the bias of up_ gets its own too.
   void activate_backward(const Context& context, Tensor d_activated, Tensor up) const;
+  bool drops_output() const { return config_.hidden_dropout > 0.0; }
 
   const ModelConfig& config_;
   int64_t layer_;

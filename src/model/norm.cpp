@@ -33,7 +33,7 @@ void Norm::forward(const Context& context, Tensor x, Tensor y, const NormStatist
 }
 
 void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics,
-                    Tensor gradient) const {
+                    Tensor residual_gradient, Tensor dx, Tensor bias_gradient) const {
   const ArenaScope scope(context.scratch);
   const Tensor scratch =
       context.scratch.allocate("norm.partial_sums", main_, {ops::norm_backward_scratch(x.rows(), x.cols())});
@@ -43,10 +43,11 @@ void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStati
                                       .weight = weight_.weight,
                                       .mean = statistics.mean,
                                       .rstd = statistics.rstd,
-                                      .residual_gradient = gradient,
-                                      .dx = gradient,
+                                      .residual_gradient = residual_gradient,
+                                      .dx = dx,
                                       .dweight = weight_.gradient,
                                       .dbias = bias_.gradient,
+                                      .dx_sums = bias_gradient,
                                       .scratch = scratch});
 }
 

@@ -24,8 +24,10 @@ class Norm {
   NormStatistics allocate_statistics(Arena& arena, int64_t tokens) const;
 
   void forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const;
-  // gradient += the gradient with respect to x; `dy` is the gradient with respect to y.
-  void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor gradient) const;
+  // dx = residual_gradient + the gradient with respect to x; `dy` is the gradient with respect to y. bias_gradient,
+  // optional: += the column sums of dx, for a bias that was added into x. residual_gradient may be absent or dx itself.
+  void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor residual_gradient,
+                Tensor dx, Tensor bias_gradient) const;
 
  private:
   ops::NormKind kind_;

@@ -23,14 +23,15 @@ class TableBuilder {
   explicit TableBuilder(const ModelConfig& config) : config_(config) {}
 
   void add_matrix(const std::string& name, int64_t rows, int64_t cols, std::vector<Cut> cuts, double std,
-                  std::vector<int64_t> blocks = {}) {
+                  bool in_product, std::vector<int64_t> blocks = {}) {
     table_.add({.name = name + ".weight",
                 .shape = {rows, cols},
                 .cuts = std::move(cuts),
                 .blocks = std::move(blocks),
                 .initial = Initial::normal,
                 .std = std,
-                .weight_decay = true});
+                .weight_decay = true,
+                .gradient_by_product = in_product});
   }
 
   void add_norm(const std::string& name) {
@@ -40,7 +41,7 @@ class TableBuilder {
 
   // Its rows are divided over tensor-parallel ranks, and so is its bias.
   void add_column_parallel(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> blocks) {
-    add_matrix(name, out, in, {kRows}, config_.init_std, blocks);
+    add_matrix(name, out, in, {kRows}, config_.init_std, true, blocks);
     if (config_.bias) {
       table_.add({.name = name + ".bias", .shape = {out}, .cuts = {kRows}, .blocks = std::move(blocks)});
     }
@@ -48,7 +49,8 @@ class TableBuilder {
 
   // Its columns are divided; the bias is whole on every rank.
   void add_row_parallel(const std::string& name, int64_t out, int64_t in) {
-    add_matrix(name, out, in, {kColumns}, config_.init_std / std::sqrt(2.0 * static_cast<double>(config_.layers)));
+    add_matrix(name, out, in, {kColumns}, config_.init_std / std::sqrt(2.0 * static_cast<double>(config_.layers)),
+               true);
     if (config_.bias) table_.add({.name = name + ".bias", .shape = {out}});
   }
 
@@ -63,8 +65,8 @@ class TableBuilder {
 
 ParameterTable logical_parameters(const ModelConfig& c) {
   TableBuilder builder(c);
-  builder.add_matrix("embedding.tokens", c.padded_vocabulary, c.hidden, {kRows}, c.init_std);
-  if (c.learned_positions) builder.add_matrix("embedding.positions", c.max_positions, c.hidden, {}, c.init_std);
+  builder.add_matrix("embedding.tokens", c.padded_vocabulary, c.hidden, {kRows}, c.init_std, c.tied_embeddings);
+  if (c.learned_positions) builder.add_matrix("embedding.positions", c.max_positions, c.hidden, {}, c.init_std, false);
   for (int64_t layer = 0; layer < c.layers; ++layer) {
     builder.add_norm(layer_name(layer, "attention.norm"));
     builder.add_column_parallel(layer_name(layer, "attention.qkv"), c.qkv_width(), c.hidden,
@@ -79,7 +81,7 @@ ParameterTable logical_parameters(const ModelConfig& c) {
     builder.add_row_parallel(layer_name(layer, "mlp.down"), c.hidden, c.ffn);
   }
   builder.add_norm("final_norm");
-  if (!c.tied_embeddings) builder.add_matrix("head", c.padded_vocabulary, c.hidden, {kRows}, c.init_std);
+  if (!c.tied_embeddings) builder.add_matrix("head", c.padded_vocabulary, c.hidden, {kRows}, c.init_std, true);
   return builder.finish();
 }
 

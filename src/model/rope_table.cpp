@@ -1,5 +1,6 @@
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "model/attention.h"
 
@@ -22,20 +23,27 @@ double scaled_frequency(double frequency, const config::RopeScaling& scaling) {
 
 }  // namespace
 
-RopeTable make_rope_table(const ModelConfig& config, Arena& arena) {
+RopeTable make_rope_table(const ModelConfig& config, Stream& stream, Arena& arena) {
   if (config.learned_positions) return {};
   const int64_t pairs = config.head_dim / 2;
-  const RopeTable table{.cos = arena.allocate("rope.cos", DType::f32, {config.max_positions, pairs}),
-                        .sin = arena.allocate("rope.sin", DType::f32, {config.max_positions, pairs})};
+  const Shape shape{config.max_positions, pairs};
+  std::vector<float> cosines(static_cast<size_t>(shape.elements()));
+  std::vector<float> sines(cosines.size());
   for (int64_t pair = 0; pair < pairs; ++pair) {
     const double exponent = 2.0 * static_cast<double>(pair) / static_cast<double>(config.head_dim);
     const double frequency = scaled_frequency(std::pow(config.rotary_base, -exponent), config.rope_scaling);
     for (int64_t position = 0; position < config.max_positions; ++position) {
       const double angle = static_cast<double>(position) * frequency;
-      table.cos.row<float>(position)[pair] = static_cast<float>(std::cos(angle));
-      table.sin.row<float>(position)[pair] = static_cast<float>(std::sin(angle));
+      const auto element = static_cast<size_t>(position * pairs + pair);
+      cosines[element] = static_cast<float>(std::cos(angle));
+      sines[element] = static_cast<float>(std::sin(angle));
     }
   }
+  const RopeTable table{.cos = arena.allocate("rope.cos", DType::f32, shape),
+                        .sin = arena.allocate("rope.sin", DType::f32, shape)};
+  copy(stream, Tensor(cosines.data(), DType::f32, shape), table.cos);
+  copy(stream, Tensor(sines.data(), DType::f32, shape), table.sin);
+  stream.wait();
   return table;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/elementwise.h"
 #include "ops/op.h"
 
 namespace megalith::ops {
@@ -11,11 +12,14 @@ struct GeluForward {
 };
 MEGALITH_OP(gelu_forward, GeluForward)
 
-// dx may be the same memory as dy.
+// dx may be the same memory as dy or x. dbias (F) main dtype, optional: += the column sums of dx, with scratch of
+// column_sum_scratch(N, F) elements, main dtype.
 struct GeluBackward {
   Tensor dy;
   Tensor x;
   Tensor dx;
+  Tensor dbias = {};
+  Tensor scratch = {};
 };
 MEGALITH_OP(gelu_backward, GeluBackward)
 

@@ -46,12 +46,23 @@ struct AttentionBackward {
   double scale = 0.0;
   Tensor document_starts = {};
   Dropout dropout = {};
-  Tensor scratch;  // main dtype, attention_scratch() elements
+  bool deterministic = true;  // on a GPU: sums in a fixed order
+  Tensor scratch;             // main dtype, attention_scratch() elements
 };
 MEGALITH_OP(attention_backward, AttentionBackward)
 
-// Elements of scratch that either direction needs: one part per thread, so it depends on the threads, the results do
-// not.
-int64_t attention_scratch(int64_t key_length, int64_t head_dim, int threads);
+struct AttentionShape {
+  DType dtype = DType::f32;
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t query_length = 0;
+  int64_t key_length = 0;
+  int64_t head_dim = 0;
+};
+
+// Elements of scratch, in the main dtype, that either direction needs. On the CPU: one part per thread, so it depends
+// on the threads; the results do not. It asks no device, so that memory can be planned anywhere.
+int64_t attention_scratch(Device device, const AttentionShape& shape, int threads);
 
 }  // namespace megalith::ops

@@ -6,11 +6,14 @@
 namespace megalith::ops {
 
 // What a dropout draws from: DropoutKey, with rows mapped to (sample, position). Row r of a micro batch belongs to
-// sample sample_ids[r / length] at position r % length.
+// sample sample_ids[r / length] at position r % length. The step and the sample ids are in the memory of the stream's
+// device, so that recorded work draws anew each time it is replayed.
 struct Dropout {
   double probability = 0.0;
-  DropoutKey key = {};
-  Tensor sample_ids = {};  // (B) i64, in the memory of the stream's device
+  uint64_t seed = 0;
+  uint32_t site = 0;
+  const uint64_t* step = nullptr;
+  Tensor sample_ids = {};  // (B) i64
   int64_t length = 0;
 };
 

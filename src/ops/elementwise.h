@@ -17,10 +17,18 @@ struct Cast {
 };
 MEGALITH_OP(cast, Cast)
 
-// dbias (C) += the column sums of dy (N,C); dbias in main dtype.
+// Partial sums of columns, one row per tile of rows, in the main dtype: what an operation needs that sums columns in a
+// fixed order.
+constexpr int64_t kColumnTile = 128;
+constexpr int64_t column_sum_scratch(int64_t rows, int64_t cols) {
+  return ceil_div(rows, kColumnTile) * cols;
+}
+
+// dbias (C) += the column sums of dy (N,C); dbias in main dtype, scratch of column_sum_scratch(N, C) elements.
 struct BiasGradient {
   Tensor dy;
   Tensor dbias;
+  Tensor scratch;
 };
 MEGALITH_OP(bias_gradient, BiasGradient)
 

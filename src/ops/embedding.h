@@ -18,7 +18,7 @@ struct EmbeddingForward {
 };
 MEGALITH_OP(embedding_forward, EmbeddingForward)
 
-// Adds the rows of dout into the tables' gradients, each row's contributions in ascending r: deterministic.
+// Adds the rows of dout into the tables' gradients, each row's contributions in a fixed order: deterministic.
 struct EmbeddingBackward {
   Tensor dout;
   Tensor ids;
@@ -26,7 +26,15 @@ struct EmbeddingBackward {
   Tensor positions_gradient = {};  // (P,C) main dtype
   Tensor positions = {};           // (N) i32
   int64_t length = 0;
+  Tensor scratch = {};  // i32, embedding_backward_scratch(N) elements
 };
 MEGALITH_OP(embedding_backward, EmbeddingBackward)
+
+// A GPU sorts the rows by their ids: keys and rows before and after, and what the sort itself takes. The CPU needs
+// none.
+constexpr int64_t kSortScratch = 1 << 20;
+constexpr int64_t embedding_backward_scratch(Device device, int64_t rows) {
+  return device == Device::cpu ? 0 : 4 * rows + kSortScratch;
+}
 
 }  // namespace megalith::ops

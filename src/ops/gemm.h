@@ -4,10 +4,13 @@
 
 namespace megalith::ops {
 
-// c (M,N) = op(a) op(b) + beta * c [+ bias], op(x) = x or its transpose.
+// c (M,N) = op(a) op(b) + beta * c [+ bias] [+ addend], op(x) = x or its transpose.
 //   a (M,K) or transposed (K,M); b (K,N) or transposed (N,K); rows may be strided. a and b share a dtype.
 //   c: the dtype of a, or its main dtype (fp32 for bf16): a weight gradient accumulates there with beta = 1.
-//   bias (N) in the dtype of a, optional; it is added once, also with beta = 1.
+//   bias (N) in the dtype of c, optional; it is added once, also with beta = 1.
+//   addend (M,N) in the dtype of c, optional, with beta = 0: the residual stream, added before rounding.
+//   gelu_input (M,N) in the dtype of c, optional, with neither beta nor addend: keeps the sum above, and c becomes its
+//   GELU.
 struct Gemm {
   Tensor a;
   bool transpose_a = false;
@@ -16,6 +19,8 @@ struct Gemm {
   Tensor c;
   float beta = 0.0F;  // 0 or 1; with 0, c may hold anything, NaN included
   Tensor bias = {};
+  Tensor addend = {};
+  Tensor gelu_input = {};
 };
 MEGALITH_OP(gemm, Gemm)
 

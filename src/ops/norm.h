@@ -22,7 +22,8 @@ struct NormForward {
 MEGALITH_OP(norm_forward, NormForward)
 
 // dx = residual_gradient + (gradient of the norm with respect to x); dweight += ..., dbias += ... (main dtype).
-//   dx may be the same memory as residual_gradient or as dy.
+//   dx_sums (C) main dtype, optional: += the column sums of dx which is the gradient of a bias that
+//   was added into x. dx may be the same memory as residual_gradient or as dy.
 //   scratch: main dtype, norm_backward_scratch(N, C) elements.
 struct NormBackward {
   NormKind kind = NormKind::layer_norm;
@@ -35,14 +36,15 @@ struct NormBackward {
   Tensor dx;
   Tensor dweight;
   Tensor dbias = {};
+  Tensor dx_sums = {};
   Tensor scratch;
 };
 MEGALITH_OP(norm_backward, NormBackward)
 
-// Partial sums of dweight and dbias, one row of each per tile of tokens.
-constexpr int64_t kNormTile = 64;
+// Partial sums of dweight, dbias and dx_sums, one row of each per tile of tokens.
+constexpr int64_t kNormTile = 32;
 constexpr int64_t norm_backward_scratch(int64_t tokens, int64_t channels) {
-  return 2 * ceil_div(tokens, kNormTile) * channels;
+  return 3 * ceil_div(tokens, kNormTile) * channels;
 }
 
 }  // namespace megalith::ops

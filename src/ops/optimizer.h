@@ -1,43 +1,99 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "ops/op.h"
 
 namespace megalith::ops {
 
-// partials[i] = the sum of squares of tile i of x, kSquareTile elements a tile, in double. A sum that is not finite
-// tells of a gradient that is not finite.   x contiguous, floating point; partials: f64, ceil(elements / kSquareTile).
-constexpr int64_t kSquareTile = 1 << 16;
-struct SumOfSquares {
-  Tensor x;
-  Tensor partials;
-};
-MEGALITH_OP(sum_of_squares, SumOfSquares)
-
-// What changes from step to step, in the memory of the stream's device: no kernel argument depends on the step.
-struct UpdateScalars {
-  float learning_rate = 0.0F;
-  float bias_correction1 = 1.0F;  // 1 - beta1^t
-  float bias_correction2 = 1.0F;  // 1 - beta2^t
-  float gradient_factor = 1.0F;   // clipping
-  int32_t skip = 0;               // 1: leave weights and moments as they are
-};
-
-// AdamW (Loshchilov and Hutter, 2019) on one contiguous run of parameters:
-//   g = gradient_factor * gradient; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
-//   w = w - lr * ((m / bc1) / (sqrt(v / bc2) + epsilon) + weight_decay * w)
-// computed in the main dtype on `master` (which is `weights` itself where that is in the main dtype), then rounded into
-// `weights`.
-struct AdamW {
+// One parameter, or the piece of one that this rank updates, as the optimizer sees it: equal sizes, all contiguous.
+struct UpdateTensors {
   Tensor weights;
-  Tensor master;
+  Tensor master;  // main dtype; `weights` itself where that is in the main dtype
   Tensor gradient;
   Tensor exp_avg;
   Tensor exp_avg_sq;
+  float weight_decay = 0.0F;
+};
+
+// At most kUpdateTile elements of one parameter. An operation over all parameters is one launch over their tiles.
+struct UpdateTile {
+  void* weights = nullptr;
+  void* master = nullptr;
+  const void* gradient = nullptr;
+  void* exp_avg = nullptr;
+  void* exp_avg_sq = nullptr;
+  int32_t elements = 0;
+  int32_t parameter = 0;
+  float weight_decay = 0.0F;
+};
+constexpr int64_t kUpdateTile = 1 << 16;
+std::vector<UpdateTile> make_update_tiles(std::span<const UpdateTensors> parameters);
+
+// The tiles of all parameters, in the memory of the stream's device.
+struct UpdateTiles {
+  const UpdateTile* tiles = nullptr;
+  int64_t count = 0;
+  int64_t elements = 0;        // of all tiles together
+  DType weights = DType::f32;  // the dtype of every `weights`; all else is in its main dtype
+};
+
+// What changes from step to step, in the memory of the stream's device: no kernel argument depends on the step.
+struct UpdateScalars {
+  // Set by set_update_scalars.
+  float learning_rate = 0.0F;
+  float bias_correction1 = 1.0F;  // 1 - beta1^t
+  float bias_correction2 = 1.0F;  // 1 - beta2^t
+  // Set by gradient_norm.
+  int32_t first_non_finite = -1;  // the lowest parameter with a gradient that is not finite
+  double squared_norm = 0.0;
+  // Set by clip_gradients.
+  double gradient_norm = 0.0;
+  float gradient_factor = 1.0F;
+  int32_t skip = 0;  // 1: leave weights and moments as they are
+};
+
+// Writes what the host decides about a step. Its arguments are values: it is not for recorded work.
+struct SetUpdateScalars {
+  UpdateScalars* scalars = nullptr;
+  float learning_rate = 0.0F;
+  float bias_correction1 = 1.0F;
+  float bias_correction2 = 1.0F;
+};
+MEGALITH_OP(set_update_scalars, SetUpdateScalars)
+
+// squared_norm and first_non_finite of all gradients, summed tile by tile in a fixed order.
+//   partials (tiles) f64: scratch.
+struct GradientNorm {
+  UpdateTiles tiles;
+  Tensor partials;
+  UpdateScalars* scalars = nullptr;
+};
+MEGALITH_OP(gradient_norm, GradientNorm)
+
+// Megatron's guard against division by a zero norm.
+constexpr double kNormEpsilon = 1e-6;
+
+// gradient_factor = min(1, max_norm / (norm + kNormEpsilon)), or 1 where max_norm is 0; skip = 1 where the norm is not
+// finite. With `skip_stays`, a skip is never taken back: nothing changes after the first gradient that is not finite.
+struct ClipGradients {
+  UpdateScalars* scalars = nullptr;
+  double max_norm = 0.0;
+  bool skip_stays = false;
+};
+MEGALITH_OP(clip_gradients, ClipGradients)
+
+// AdamW (Loshchilov and Hutter, 2019) on all parameters:
+//   g = gradient_factor * gradient; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+//   w = w - lr * ((m / bc1) / (sqrt(v / bc2) + epsilon) + weight_decay * w)
+// computed in the main dtype on `master`, then rounded into `weights`.
+struct AdamW {
+  UpdateTiles tiles;
   const UpdateScalars* scalars = nullptr;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.0;
 };
 MEGALITH_OP(adamw, AdamW)
 

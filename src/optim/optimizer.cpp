@@ -1,31 +1,58 @@
 #include "optim/optimizer.h"
 
+#include <array>
 #include <cmath>
-#include <numeric>
 
 #include "ops/elementwise.h"
 
 namespace megalith::optim {
 
 namespace {
-// Megatron's guard against division by a zero norm.
-constexpr double kNormEpsilon = 1e-6;
+
+Tensor bytes_on_host(const void* data, int64_t bytes) {
+  return Tensor(const_cast<void*>(data), DType::i32, {bytes / size_of(DType::i32)});
+}
+
+Tensor allocate_bytes(Arena& arena, const char* what, int64_t bytes) {
+  return arena.allocate(what, DType::i32, {div_exact(bytes, size_of(DType::i32))});
+}
+
 }  // namespace
 
-Optimizer::Optimizer(const config::Optim& config, double clip_norm, const parallel::ParameterStore& store,
-                     Arena& masters, Arena& moments)
-    : config_(config), clip_norm_(clip_norm), store_(store) {
-  int64_t most_partials = 0;
+Optimizer::Optimizer(const OptimizerOptions& options, const parallel::ParameterStore& store, Stream& stream,
+                     const OptimizerArenas& arenas)
+    : options_(options), store_(store) {
+  std::vector<ops::UpdateTensors> parameters;
   for (const parallel::Parameter& parameter : store.all()) {
     const DType main = parameter.gradient.dtype;
     const Shape& shape = parameter.weight.shape;
+    const std::string& name = parameter.spec->name;
     const bool own_master = parameter.weight.dtype != main;
-    states_.push_back({.master = own_master ? masters.allocate(parameter.spec->name, main, shape) : parameter.weight,
-                       .exp_avg = moments.allocate(parameter.spec->name, main, shape),
-                       .exp_avg_sq = moments.allocate(parameter.spec->name, main, shape)});
-    most_partials = std::max(most_partials, ceil_div(shape.elements(), ops::kSquareTile));
+    const State& state =
+        states_.emplace_back(State{.master = own_master ? arenas.masters.allocate(name, main, shape) : parameter.weight,
+                                   .exp_avg = arenas.moments.allocate(name, main, shape),
+                                   .exp_avg_sq = arenas.moments.allocate(name, main, shape)});
+    const double decay = parameter.spec->weight_decay ? options.optim.weight_decay : 0.0;
+    parameters.push_back({.weights = parameter.weight,
+                          .master = state.master,
+                          .gradient = parameter.gradient,
+                          .exp_avg = state.exp_avg,
+                          .exp_avg_sq = state.exp_avg_sq,
+                          .weight_decay = static_cast<float>(decay)});
   }
-  partials_.resize(static_cast<size_t>(most_partials));
+  const std::vector<ops::UpdateTile> tiles = ops::make_update_tiles(parameters);
+  const auto bytes = static_cast<int64_t>(tiles.size() * sizeof(ops::UpdateTile));
+  const Tensor table = allocate_bytes(arenas.table, "update tiles", bytes);
+  copy(stream, bytes_on_host(tiles.data(), bytes), table);
+  tiles_ = {.tiles = static_cast<const ops::UpdateTile*>(table.data),
+            .count = std::ssize(tiles),
+            .elements = store.table().elements(),
+            .weights = store.all().front().weight.dtype};
+  partials_ = arenas.table.allocate("squared norms", DType::f64, {tiles_.count});
+  scalars_ = allocate_bytes(arenas.table, "update scalars", sizeof(ops::UpdateScalars));
+  const ops::UpdateScalars start;
+  copy(stream, bytes_on_host(&start, sizeof(start)), scalars_);
+  stream.wait();
 }
 
 void Optimizer::initialise(Stream& stream) {
@@ -37,49 +64,23 @@ void Optimizer::initialise(Stream& stream) {
   }
 }
 
-std::vector<double> Optimizer::squared_norms(Stream& stream) {
-  std::vector<double> sums;
-  for (const parallel::Parameter& parameter : store_.all()) {
-    const int64_t tiles = ceil_div(parameter.gradient.elements(), ops::kSquareTile);
-    ops::sum_of_squares(stream, {.x = parameter.gradient, .partials = Tensor(partials_.data(), DType::f64, {tiles})});
-    sums.push_back(std::accumulate(partials_.begin(), partials_.begin() + tiles, 0.0));
-  }
-  return sums;
-}
-
-UpdateResult Optimizer::update(Stream& stream, double learning_rate, int64_t update) {
-  const std::vector<double> squares = squared_norms(stream);
-  UpdateResult result;
-  double sum = 0.0;
-  for (size_t i = 0; i < squares.size(); ++i) {
-    if (!std::isfinite(squares[i]) && !result.skipped) {
-      result.skipped = true;
-      result.first_non_finite = store_.all()[i].spec->name;
-    }
-    sum += squares[i];
-  }
-  result.gradient_norm = std::sqrt(sum);
-
-  const double factor = clip_norm_ > 0.0 ? clip_norm_ / (result.gradient_norm + kNormEpsilon) : 1.0;
-  scalars_ = {.learning_rate = static_cast<float>(learning_rate),
-              .bias_correction1 = static_cast<float>(1.0 - std::pow(config_.betas[0], static_cast<double>(update))),
-              .bias_correction2 = static_cast<float>(1.0 - std::pow(config_.betas[1], static_cast<double>(update))),
-              .gradient_factor = static_cast<float>(factor < 1.0 ? factor : 1.0),
-              .skip = result.skipped ? 1 : 0};
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const parallel::Parameter& parameter = store_.all()[i];
-    ops::adamw(stream, {.weights = parameter.weight,
-                        .master = states_[i].master,
-                        .gradient = parameter.gradient,
-                        .exp_avg = states_[i].exp_avg,
-                        .exp_avg_sq = states_[i].exp_avg_sq,
-                        .scalars = &scalars_,
-                        .beta1 = config_.betas[0],
-                        .beta2 = config_.betas[1],
-                        .epsilon = config_.eps,
-                        .weight_decay = parameter.spec->weight_decay ? config_.weight_decay : 0.0});
-  }
-  return result;
+void Optimizer::update(Stream& stream, double learning_rate, int64_t update) {
+  const std::vector<double>& betas = options_.optim.betas;
+  const auto correction = [&](double beta) {
+    return static_cast<float>(1.0 - std::pow(beta, static_cast<double>(update)));
+  };
+  ops::set_update_scalars(stream, {.scalars = device_scalars(),
+                                   .learning_rate = static_cast<float>(learning_rate),
+                                   .bias_correction1 = correction(betas[0]),
+                                   .bias_correction2 = correction(betas[1])});
+  ops::gradient_norm(stream, {.tiles = tiles_, .partials = partials_, .scalars = device_scalars()});
+  ops::clip_gradients(
+      stream, {.scalars = device_scalars(), .max_norm = options_.clip_norm, .skip_stays = options_.stop_at_non_finite});
+  ops::adamw(stream, {.tiles = tiles_,
+                      .scalars = device_scalars(),
+                      .beta1 = betas[0],
+                      .beta2 = betas[1],
+                      .epsilon = options_.optim.eps});
 }
 
 }  // namespace megalith::optim

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "config/run_config.h"
 #include "core/arena.h"
+#include "core/device.h"
 #include "core/stream.h"
 #include "ops/optimizer.h"
 #include "parallel/parameter_store.h"
@@ -18,37 +18,44 @@ struct State {
   Tensor exp_avg_sq;
 };
 
-struct UpdateResult {
-  double gradient_norm = 0.0;
-  bool skipped = false;          // a gradient was not finite: nothing was changed
-  std::string first_non_finite;  // the parameter it was found in
+struct OptimizerOptions {
+  config::Optim optim;
+  double clip_norm = 0.0;
+  // After a gradient that is not finite nothing is updated any more: the run is about to be stopped.
+  bool stop_at_non_finite = false;
 };
 
-// AdamW with clipping by the global norm.
+struct OptimizerArenas {
+  Arena& masters;  // used only where weights are not in the main dtype
+  Arena& moments;
+  Arena& table;
+};
+
+// AdamW with clipping by the global norm. No step waits for the device: what an update did is in scalars().
 class Optimizer {
  public:
-  // `masters` is used only where weights are not in the main dtype.
-  Optimizer(const config::Optim& config, double clip_norm, const parallel::ParameterStore& store, Arena& masters,
-            Arena& moments);
+  Optimizer(const OptimizerOptions& options, const parallel::ParameterStore& store, Stream& stream,
+            const OptimizerArenas& arenas);
 
   // Copies the weights into their masters: after initialisation, before the first update.
   void initialise(Stream& stream);
 
   // One update from the gradients. `update` counts from 1 and includes every update before, skipped or not.
-  UpdateResult update(Stream& stream, double learning_rate, int64_t update);
+  void update(Stream& stream, double learning_rate, int64_t update);
 
+  // One ops::UpdateScalars, in the memory of the device.
+  Tensor scalars() const { return scalars_; }
   const std::vector<State>& states() const { return states_; }
 
  private:
-  // Sums of squares of every gradient, in the order of the parameters.
-  std::vector<double> squared_norms(Stream& stream);
+  ops::UpdateScalars* device_scalars() const { return static_cast<ops::UpdateScalars*>(scalars_.data); }
 
-  config::Optim config_;
-  double clip_norm_;
+  OptimizerOptions options_;
   const parallel::ParameterStore& store_;
   std::vector<State> states_;
-  std::vector<double> partials_;
-  ops::UpdateScalars scalars_;
+  ops::UpdateTiles tiles_;
+  Tensor partials_;
+  Tensor scalars_;
 };
 
 }  // namespace megalith::optim

@@ -15,7 +15,8 @@ struct Parameter {
   Tensor gradient;  // main dtype; absent where nothing is trained
 };
 
-// The parameters of this rank, laid out back to back in their arenas.
+// The parameters of this rank, laid out back to back in their arenas. Gradients that are summed from zero come before
+// those that a product overwrites, so that one fill clears them.
 class ParameterStore {
  public:
   // `gradients` may be null: evaluation and generation hold weights alone.
@@ -30,10 +31,13 @@ class ParameterStore {
   // Values from the specs, keyed by (seed, logical name, global element).
   void initialise(Stream& stream, uint64_t seed) const;
   void zero_gradients(Stream& stream) const;
+  // Only those that are added to from the first micro batch on (Context::first_of_step).
+  void zero_summed_gradients(Stream& stream) const;
 
  private:
   ParameterTable table_;
   std::vector<Parameter> parameters_;
+  Tensor summed_gradients_;
 };
 
 }  // namespace megalith::parallel

@@ -33,6 +33,8 @@ struct ParameterSpec {
   Initial initial = Initial::zeros;
   double std = 0.0;
   bool weight_decay = false;
+  // A product overwrites its gradient in the first micro batch of a step, so that nobody need zero it.
+  bool gradient_by_product = false;
 };
 
 // Each logical parameter once, in the order in which a forward pass meets them.

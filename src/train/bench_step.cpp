@@ -4,20 +4,22 @@
 #include <fstream>
 
 #include "core/clock.h"
-#include "core/rng.h"
+#include "core/device.h"
 #include "cost/flops.h"
 #include "data/tokenizer.h"
 #include "ops/elementwise.h"
 #include "ops/gemm.h"
 #include "optim/lr_schedule.h"
 #include "train/describe.h"
+#include "train/plan_files.h"
+#include "train/random_batch.h"
 #include "train/step.h"
 
 namespace megalith::train {
 
 namespace {
 
-double sgemm_gflops(int threads) {
+double sgemm_rate(int threads) {
   constexpr int64_t kSize = 3072;
   ThreadPool pool(threads);
   Stream stream(pool);
@@ -31,28 +33,9 @@ double sgemm_gflops(int threads) {
   for (int i = 0; i < 4; ++i) {
     const double begin = monotonic_seconds();
     ops::gemm(stream, {.a = a, .b = b, .transpose_b = true, .c = c});
-    best = std::max(best, 2.0 * kSize * kSize * kSize / (monotonic_seconds() - begin) / 1e9);
+    best = std::max(best, 2.0 * kSize * kSize * kSize / (monotonic_seconds() - begin));
   }
   return best;
-}
-
-data::StepBatch random_batch(const Engine& engine, int64_t micro_batches, int64_t step) {
-  const EngineOptions& options = engine.options();
-  data::StepBatch batch;
-  for (int64_t m = 0; m < micro_batches; ++m) {
-    data::MicroBatch micro{.batch = options.batch, .length = options.length};
-    for (int64_t i = 0; i < options.batch * options.length; ++i) {
-      const auto words = philox(named_key(static_cast<uint64_t>(step), "bench"),
-                                {static_cast<uint32_t>(i), static_cast<uint32_t>(m), 0, 0});
-      micro.inputs.push_back(static_cast<int32_t>(words[0] % static_cast<uint32_t>(options.model.vocabulary)));
-      micro.targets.push_back(static_cast<int32_t>(words[1] % static_cast<uint32_t>(options.model.vocabulary)));
-      micro.weights.push_back(1.0F);
-    }
-    for (int64_t i = 0; i < options.batch; ++i) micro.sample_ids.push_back(m * options.batch + i);
-    batch.total_weight += static_cast<double>(micro.weights.size());
-    batch.micro_batches.push_back(std::move(micro));
-  }
-  return batch;
 }
 
 int64_t peak_resident_bytes() {
@@ -63,34 +46,68 @@ int64_t peak_resident_bytes() {
   fail(ErrorKind::io, "/proc/self/status does not tell the peak memory");
 }
 
+// The median of the timed steps; each is timed from the end of the one before it.
+double time_steps(Engine& engine, const config::Run& run, const BenchStepOptions& options, BenchStepResult& result) {
+  const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
+  const double begin = monotonic_seconds();
+  Progress progress;
+  std::vector<StreamMark> ends(static_cast<size_t>(options.warm_up + options.steps));
+  for (int64_t step = 0; step < std::ssize(ends); ++step) {
+    const data::StepBatch batch = random_step(engine.options(), options.micro_batches, step);
+    run_step(engine, schedule, batch, step, optim::learning_rate(run.model.optim, step), progress);
+    ends[static_cast<size_t>(step)].record(engine.stream());
+    if (step == 0) {
+      engine.stream().wait();
+      result.start_seconds = monotonic_seconds() - begin;
+    }
+  }
+  result.loss = engine.result_of_step(0).loss;
+  std::vector<double> seconds;
+  for (size_t i = static_cast<size_t>(options.warm_up); i < ends.size(); ++i) {
+    seconds.push_back(StreamMark::seconds_between(ends[i - 1], ends[i]));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+void profile(Engine& engine, const config::Run& run, const BenchStepOptions& options, BenchStepResult& result) {
+  const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
+  const data::StepBatch batch = random_step(engine.options(), options.micro_batches, 0);
+  Progress progress;
+  engine.set_recording(false);
+  result.copy_bytes_per_second = copy_rate(engine.stream(), engine.scratch_memory());
+  result.operations =
+      profile_ops(engine.stream(), [&] { run_step(engine, schedule, batch, 0, run.model.optim.lr, progress); });
+  result.floor_seconds = floor_seconds(result.operations, result.copy_bytes_per_second);
+}
+
 }  // namespace
 
 BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& options) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
+  const bool on_gpu = request.device == Device::cuda;
   BenchStepResult result;
+  const double begin = monotonic_seconds();
   {
+    check_device(run, request);
     Engine engine(training_options(run, vocabulary.size));
     engine.initialise(static_cast<uint64_t>(run.model.seed));
-    const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
-    Progress progress;
-    std::vector<double> seconds;
-    for (int64_t step = 0; step <= options.steps; ++step) {
-      const data::StepBatch batch = random_batch(engine, options.micro_batches, step);
-      const double begin = monotonic_seconds();
-      run_step(engine, schedule, batch, step, optim::learning_rate(run.model.optim, step), progress);
-      if (step > 0) seconds.push_back(monotonic_seconds() - begin);
-    }
-    std::sort(seconds.begin(), seconds.end());
-    result.step_seconds = seconds[seconds.size() / 2];
+    make_plans(engine, run, {});
+    const double ready = monotonic_seconds() - begin;
+    result.step_seconds = time_steps(engine, run, options, result);
+    result.start_seconds += ready;
     result.planned_bytes = engine.memory().total();
-    result.peak_bytes = peak_resident_bytes();
+    result.peak_bytes = on_gpu ? device_memory().used : peak_resident_bytes();
+    result.device = on_gpu ? find_accelerators().at(0).name : "cpu";
+    if (on_gpu && options.profile) profile(engine, run, options, result);
   }
   const auto samples = static_cast<double>(options.micro_batches * request.batch);
+  const int64_t padded = request.config.padded_vocabulary;
   result.tokens_per_second = samples * static_cast<double>(request.length) / result.step_seconds;
-  result.gflops =
-      samples * cost::model_flops_per_sample(run.model, request.config.padded_vocabulary) / result.step_seconds / 1e9;
-  result.sgemm_gflops = sgemm_gflops(request.cpu_threads);
+  result.flops_per_second = samples * cost::model_flops_per_sample(run.model, padded) / result.step_seconds;
+  result.causal_flops_per_second = samples * cost::causal_flops_per_sample(run.model, padded) / result.step_seconds;
+  if (!on_gpu) result.sgemm_flops_per_second = sgemm_rate(request.threads);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "train/describe.h"
 
 #include "config/layout.h"
+#include "core/device.h"
 #include "core/thread_pool.h"
 #include "cost/flops.h"
 #include "model/parameters.h"
@@ -15,11 +16,12 @@ std::string with_commas(int64_t number) {
   return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
 }
 
-bool on_cpu(const config::Trainer& trainer) {
-  return trainer.accelerator != "gpu";
-}
-
 }  // namespace
+
+Device device_of(const config::Trainer& trainer) {
+  if (trainer.accelerator == "gpu") return Device::cuda;
+  return trainer.accelerator == "auto" && !find_accelerators().empty() ? Device::cuda : Device::cpu;
+}
 
 model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) {
   const config::Model& m = run.model;
@@ -35,18 +37,22 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) 
           .batch = m.micro_batch_size,
           .length = m.encoder_seq_length,
           .micro_batches = config::micro_batches_per_step(run),
-          .cpu_threads = on_cpu(run.trainer) ? threads : 0};
+          .device = device_of(run.trainer),
+          .threads = threads};
 }
 
 EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
   const model::MemoryRequest request = memory_request(run, vocabulary);
   return {.model = request.config,
+          .device = request.device,
           .batch = request.batch,
           .length = request.length,
-          .threads = request.cpu_threads,
+          .threads = request.threads,
           .seed = static_cast<uint64_t>(run.model.seed),
-          .optim = run.model.optim,
-          .clip_norm = run.trainer.gradient_clip_val};
+          .deterministic = run.trainer.deterministic,
+          .optimizer = {.optim = run.model.optim,
+                        .clip_norm = run.trainer.gradient_clip_val,
+                        .stop_at_non_finite = run.on_non_finite == "stop"}};
 }
 
 std::string describe_model(const config::Run& run, int64_t vocabulary) {

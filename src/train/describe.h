@@ -8,6 +8,9 @@
 
 namespace megalith::train {
 
+// Where a run computes: trainer.accelerator, with `auto` settled by what this machine has.
+Device device_of(const config::Trainer& trainer);
+
 // What a run is asked to hold: from the effective config, for the layout it names.
 model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary);
 

@@ -1,26 +1,35 @@
 #include "train/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "core/device.h"
+#include "core/trace.h"
 #include "model/parameters.h"
+#include "ops/sum.h"
 
 namespace megalith::train {
 
-Arenas::Arenas(const cost::MemoryTable& table, bool training)
-    : weights("weights", Device::cpu, table.bytes_of("weights")),
-      gradients("gradients", Device::cpu, training ? table.bytes_of("gradients") : 0),
-      masters("master weights", Device::cpu, training ? table.bytes_of("master weights") : 0),
-      moments("moments", Device::cpu, training ? table.bytes_of("moments") : 0),
-      activations("activations", Device::cpu, table.bytes_of("activations")),
-      scratch("scratch", Device::cpu, table.bytes_of("scratch")),
-      batch("batch", Device::cpu, table.bytes_of("batch")) {}
+Arenas::Arenas(Device device, const cost::MemoryTable& table, bool training)
+    : weights("weights", device, table.bytes_of("weights")),
+      gradients("gradients", device, training ? table.bytes_of("gradients") : 0),
+      masters("master weights", device, training ? table.bytes_of("master weights") : 0),
+      moments("moments", device, training ? table.bytes_of("moments") : 0),
+      optimizer("optimizer", device, training ? table.bytes_of("optimizer") : 0),
+      activations("activations", device, table.bytes_of("activations")),
+      scratch("scratch", device, table.bytes_of("scratch")),
+      batch("batch", device, table.bytes_of("batch")) {}
+
+int64_t Arenas::bytes() const {
+  int64_t sum = 0;
+  for (const Arena* arena : {&weights, &gradients, &masters, &moments, &optimizer, &activations, &scratch, &batch}) {
+    sum += arena->capacity();
+  }
+  return sum;
+}
 
 namespace {
-
-void copy_ids(const std::vector<int32_t>& from, const Tensor& to) {
-  std::memcpy(to.data, from.data(), static_cast<size_t>(to.bytes()));
-}
 
 // A run goes on with the model and the precision that it was started with.
 void check_fit(const checkpoint::Loaded& checkpoint, const checkpoint::NamedTensor& wanted) {
@@ -39,35 +48,55 @@ void check_fit(const checkpoint::Loaded& checkpoint, const checkpoint::NamedTens
   }
 }
 
+// What end_step() copies to the host.
+struct StepTelling {
+  ops::UpdateScalars update;
+  double loss_sum;
+};
+
+Tensor on_host(void* data, const Tensor& like) {
+  return Tensor(data, like.dtype, like.shape);
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
     : options_(options),
+      pool_(options.threads),
+      stream_(pool_, options.device),
+      used_before_(options.device == Device::cuda ? device_memory().used : 0),
       memory_(model::memory_of_stage({.config = options.model,
                                       .batch = options.batch,
                                       .length = options.length,
-                                      .cpu_threads = options.threads,
+                                      .device = options.device,
+                                      .threads = options.threads,
                                       .training = options.training},
                                      0)),
-      arenas_(memory_, options.training),
-      pool_(options.threads),
-      stream_(pool_),
+      arenas_(options.device, memory_, options.training),
       store_(model::logical_parameters(options.model), options.model.compute, arenas_.weights,
              options.training ? &arenas_.gradients : nullptr),
-      chunk_(options_.model, store_, arenas_.activations, options.batch, options.length) {
+      chunk_(options_.model, store_, stream_, arenas_.activations, options.batch, options.length),
+      batch_(stream_, arenas_.batch, main_dtype(options.model.compute), options.batch, options.length) {
   if (options.training) {
-    optimizer_ =
-        std::make_unique<optim::Optimizer>(options.optim, options.clip_norm, store_, arenas_.masters, arenas_.moments);
+    optimizer_ = std::make_unique<optim::Optimizer>(
+        options.optimizer, store_, stream_,
+        optim::OptimizerArenas{.masters = arenas_.masters, .moments = arenas_.moments, .table = arenas_.optimizer});
   }
-  const int64_t tokens = options.batch * options.length;
-  const DType main = main_dtype(options.model.compute);
-  ids_ = arenas_.batch.allocate("ids", DType::i32, {tokens});
-  targets_ = {.ids = arenas_.batch.allocate("targets", DType::i32, {tokens}),
-              .weights = arenas_.batch.allocate("weights", main, {tokens}),
-              .losses = arenas_.batch.allocate("losses", main, {tokens})};
-  document_starts_ = arenas_.batch.allocate("document_starts", DType::i32, {tokens});
-  positions_ = arenas_.batch.allocate("positions", DType::i32, {tokens});
-  sample_ids_ = arenas_.batch.allocate("sample_ids", DType::i64, {options.batch});
+  losses_ = arenas_.batch.allocate("losses", main_dtype(options.model.compute), {options.batch * options.length});
+  const Tensor scalars = arenas_.batch.allocate("step scalars", DType::f64, {3});
+  scalars_ = static_cast<ops::StepScalars*>(scalars.data);
+  static_assert(sizeof(ops::StepScalars) == 2 * sizeof(double));
+  loss_sum_ = Tensor(scalars.as<double>() + 2, DType::f64, {1}, options.device);
+  for (StepSlot& slot : slots_) {
+    slot.memory = std::make_unique<StagingMemory>(options.device, sizeof(StepTelling), "step results");
+  }
+}
+
+Engine::~Engine() {
+  try {
+    stream_.wait();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): whoever used the engine has seen it
+  }
 }
 
 void Engine::initialise(uint64_t seed) {
@@ -75,61 +104,128 @@ void Engine::initialise(uint64_t seed) {
   if (optimizer_) optimizer_->initialise(stream_);
 }
 
-double Engine::forward(const data::MicroBatch& micro_batch, int64_t step, double scale) {
-  take(micro_batch);
-  step_ = step;
-  targets_.gradient_scale = scale;
-  chunk_.forward(context(true, step), ids_, targets_);
-  return sum_of_losses();
+void Engine::make_plans(const data::MicroBatch& example) {
+  if (stream_.device() == Device::cpu) return;
+  {
+    const ops::PlanTuning tuning(stream_);
+    ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = 0, .gradient_scale = 1e-4}});
+    batch_.upload(stream_, example);
+    for (const bool first : {true, false}) {
+      if (!options_.training) {
+        chunk_.evaluate(context(false), batch_.ids(), targets());
+        continue;
+      }
+      first_of_step_ = first;
+      chunk_.forward(context(true), batch_.ids(), targets());
+      chunk_.backward(context(true), batch_.ids());
+    }
+    stream_.wait();
+  }
+  const int64_t outside = device_memory().used - used_before_ - arenas_.bytes();
+  for (cost::MemoryRow& row : memory_.rows) {
+    if (row.arena == cost::kOutsideArenas) row.bytes = used_before_ + outside;
+  }
+}
+
+void Engine::begin_step(int64_t step, double scale) {
+  StepSlot& slot = current_slot();
+  slot.scale = scale;
+  slot.backward_count = 0;
+  first_of_step_ = true;
+  ops::set_step_scalars(
+      stream_, {.scalars = scalars_, .values = {.step = static_cast<uint64_t>(step), .gradient_scale = scale}});
+  store_.zero_summed_gradients(stream_);
+}
+
+void Engine::run(RecordedWork& work, const std::function<void()>& body) {
+  if (options_.records_graphs) {
+    work.run(stream_, body);
+  } else {
+    body();
+  }
+}
+
+void Engine::forward(const data::MicroBatch& micro_batch) {
+  batch_.upload(stream_, micro_batch);
+  run(recorded_[first_of_step_ ? 0 : 1].forward, [&] {
+    chunk_.forward(context(true), batch_.ids(), targets());
+    ops::sum(stream_, {.x = losses_, .total = loss_sum_, .adds = !first_of_step_});
+  });
 }
 
 void Engine::backward() {
-  chunk_.backward(context(true, step_), ids_);
+  StepSlot& slot = current_slot();
+  if (slot.backward_count == slot.backwards.size()) slot.backwards.emplace_back();
+  auto& [begin, end] = slot.backwards[slot.backward_count++];
+  begin.record(stream_);
+  run(recorded_[first_of_step_ ? 0 : 1].backward, [&] { chunk_.backward(context(true), batch_.ids()); });
+  end.record(stream_);
+  first_of_step_ = false;
+}
+
+void Engine::end_step(double learning_rate, int64_t update) {
+  const TraceRange range("update");
+  optimizer_->update(stream_, learning_rate, update);
+  StepSlot& slot = current_slot();
+  const Tensor scalars = optimizer_->scalars();
+  copy(stream_, scalars, on_host(slot.memory->data(), scalars));
+  copy(stream_, loss_sum_, on_host(slot.memory->data() + offsetof(StepTelling, loss_sum), loss_sum_));
+  slot.done.record(stream_);
+  ++steps_ended_;
+}
+
+StepResult Engine::result_of_step(int steps_back) {
+  MEGALITH_CHECK(static_cast<size_t>(steps_back) < kSlots && steps_ended_ > static_cast<size_t>(steps_back),
+                 "{} steps back of {}", steps_back, steps_ended_);
+  const StepSlot& slot = slots_[(steps_ended_ - 1 - static_cast<size_t>(steps_back)) % kSlots];
+  slot.done.wait();
+  StepTelling telling;
+  std::memcpy(&telling, slot.memory->data(), sizeof(telling));
+  StepResult result{.loss = telling.loss_sum * slot.scale,
+                    .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0}};
+  for (size_t i = 0; i < slot.backward_count; ++i) {
+    result.backward_seconds += StreamMark::seconds_between(slot.backwards[i].first, slot.backwards[i].second);
+  }
+  if (telling.update.first_non_finite >= 0) {
+    result.update.first_non_finite = store_.all()[static_cast<size_t>(telling.update.first_non_finite)].spec->name;
+  }
+  return result;
 }
 
 double Engine::evaluate(const data::MicroBatch& micro_batch) {
-  take(micro_batch);
-  chunk_.evaluate(context(false, 0), ids_, targets_);
-  return sum_of_losses();
+  batch_.upload(stream_, micro_batch);
+  chunk_.evaluate(context(false), batch_.ids(), targets());
+  ops::sum(stream_, {.x = losses_, .total = loss_sum_});
+  double total = 0.0;
+  copy(stream_, loss_sum_, on_host(&total, loss_sum_));
+  stream_.wait();
+  return total;
 }
 
-model::Context Engine::context(bool training, int64_t step) {
+model::Context Engine::context(bool training) {
   return {.stream = stream_,
           .scratch = arenas_.scratch,
           .batch = options_.batch,
           .length = options_.length,
-          .sample_ids = sample_ids_,
-          .document_starts = has_document_starts_ ? document_starts_ : Tensor(),
-          .positions = has_positions_ ? positions_ : Tensor(),
+          .sample_ids = batch_.sample_ids(),
+          .document_starts = batch_.document_starts(),
+          .positions = batch_.positions(),
           .seed = options_.seed,
-          .step = static_cast<uint64_t>(step),
-          .training = training};
+          .step = &scalars_->step,
+          .training = training,
+          .first_of_step = first_of_step_,
+          .deterministic = options_.deterministic};
 }
 
-void Engine::take(const data::MicroBatch& micro_batch) {
-  MEGALITH_CHECK(micro_batch.batch == options_.batch && micro_batch.length == options_.length,
-                 "micro batch of {} x {} tokens, engine of {} x {}", micro_batch.batch, micro_batch.length,
-                 options_.batch, options_.length);
-  copy_ids(micro_batch.inputs, ids_);
-  copy_ids(micro_batch.targets, targets_.ids);
-  std::memcpy(sample_ids_.data, micro_batch.sample_ids.data(), static_cast<size_t>(sample_ids_.bytes()));
-  has_document_starts_ = !micro_batch.document_starts.empty();
-  if (has_document_starts_) copy_ids(micro_batch.document_starts, document_starts_);
-  has_positions_ = !micro_batch.position_ids.empty();
-  if (has_positions_) copy_ids(micro_batch.position_ids, positions_);
-  dispatch_float(targets_.weights.dtype, [&]<class T>(std::type_identity<T>) {
-    T* weights = targets_.weights.as<T>();
-    for (size_t i = 0; i < micro_batch.weights.size(); ++i) weights[i] = T(micro_batch.weights[i]);
-  });
+model::Targets Engine::targets() const {
+  return {.ids = batch_.targets(),
+          .weights = batch_.weights(),
+          .losses = losses_,
+          .gradient_scale = &scalars_->gradient_scale};
 }
 
-double Engine::sum_of_losses() const {
-  return dispatch_float(targets_.losses.dtype, [&]<class T>(std::type_identity<T>) {
-    const T* losses = targets_.losses.as<T>();
-    double sum = 0.0;
-    for (int64_t i = 0; i < targets_.losses.elements(); ++i) sum += widen(losses[i]);
-    return sum;
-  });
+Tensor Engine::scratch_memory() const {
+  return arenas_.activations.whole();
 }
 
 std::vector<checkpoint::NamedTensor> Engine::state() const {
@@ -148,10 +244,42 @@ std::vector<checkpoint::NamedTensor> Engine::state() const {
   return tensors;
 }
 
+std::vector<checkpoint::NamedTensor> Engine::host_state() {
+  std::vector<checkpoint::NamedTensor> tensors = state();
+  if (stream_.device() == Device::cpu) return tensors;
+  if (!host_copy_) {
+    int64_t bytes = 0;
+    for (const checkpoint::NamedTensor& named : tensors) {
+      bytes += Arena::footprint(named.tensor.dtype, named.tensor.elements());
+    }
+    host_copy_ = std::make_unique<Arena>("checkpoint copy", Device::cpu, bytes);
+  }
+  host_copy_->release_to(0);
+  for (checkpoint::NamedTensor& named : tensors) {
+    const Tensor on_device = named.tensor;
+    named.tensor = host_copy_->allocate(named.name, on_device.dtype, on_device.shape);
+    copy(stream_, on_device, named.tensor);
+  }
+  stream_.wait();
+  return tensors;
+}
+
 void Engine::restore(checkpoint::Loaded& checkpoint) {
   const std::vector<checkpoint::NamedTensor> wanted = state();
   for (const checkpoint::NamedTensor& tensor : wanted) check_fit(checkpoint, tensor);
-  for (const checkpoint::NamedTensor& tensor : wanted) checkpoint.load_tensor(tensor.kind, tensor.name, tensor.tensor);
+  for (const checkpoint::NamedTensor& tensor : wanted) load_to_device(checkpoint, stream_, tensor);
+}
+
+void load_to_device(checkpoint::Loaded& checkpoint, Stream& stream, const checkpoint::NamedTensor& tensor) {
+  if (stream.device() == Device::cpu) {
+    checkpoint.load_tensor(tensor.kind, tensor.name, tensor.tensor);
+    return;
+  }
+  std::vector<std::byte> staging(static_cast<size_t>(tensor.tensor.bytes()));
+  const Tensor host = on_host(staging.data(), tensor.tensor);
+  checkpoint.load_tensor(tensor.kind, tensor.name, host);
+  copy(stream, host, tensor.tensor);
+  stream.wait();
 }
 
 }  // namespace megalith::train

@@ -10,6 +10,7 @@
 #include "model/parameters.h"
 #include "ops/elementwise.h"
 #include "train/describe.h"
+#include "train/engine.h"
 #include "train/inference.h"
 
 namespace megalith::train {
@@ -55,16 +56,17 @@ class Reader {
       : request_(memory_request(run, vocabulary)),
         config_(request_.config),
         context_length_(request_.length),
-        pool_(request_.cpu_threads),
-        stream_(pool_),
-        weights_("weights", Device::cpu, model::memory_of_stage(request_, 0).bytes_of("weights")),
-        cache_("cache", Device::cpu, cache_bytes()),
-        scratch_("scratch", Device::cpu, scratch_bytes()),
+        pool_(request_.threads),
+        stream_(pool_, request_.device),
+        weights_("weights", request_.device, model::memory_of_stage(request_, 0).bytes_of("weights")),
+        cache_("cache", request_.device, cache_bytes()),
+        scratch_("scratch", request_.device, scratch_bytes()),
         store_(model::logical_parameters(config_), config_.compute, weights_, nullptr),
-        generator_(config_, store_, cache_, context_length_) {
+        generator_(config_, store_, stream_, cache_, context_length_) {
     for (const parallel::Parameter& parameter : store_.all()) {
-      checkpoint.load_tensor(checkpoint::TensorKind::weights, parameter.spec->name, parameter.weight);
+      load_to_device(checkpoint, stream_, {parameter.spec->name, checkpoint::TensorKind::weights, parameter.weight});
     }
+    ids_ = cache_.allocate("ids", DType::i32, {context_length_});
     logits_ = scratch_.allocate("logits", config_.compute, {1, config_.padded_vocabulary});
     logits32_ = scratch_.allocate("logits32", DType::f32, {1, config_.padded_vocabulary});
   }
@@ -78,11 +80,17 @@ class Reader {
     }
     std::vector<int32_t> unread(text_.begin() + position_, text_.end());
     const auto count = static_cast<int64_t>(unread.size());
+    const Tensor ids(ids_.data, DType::i32, {count}, request_.device);
+    copy(stream_, Tensor(unread.data(), DType::i32, {count}), ids);
     generator_.feed({.stream = stream_, .scratch = scratch_, .batch = 1, .length = count, .position_offset = position_},
-                    Tensor(unread.data(), DType::i32, {count}), logits_);
+                    ids, logits_);
     position_ += count;
     ops::cast(stream_, {.x = logits_, .y = logits32_});
-    return {logits32_.as<float>(), logits32_.as<float>() + config_.vocabulary};
+    std::vector<float> logits(static_cast<size_t>(config_.padded_vocabulary));
+    copy(stream_, logits32_, Tensor(logits.data(), DType::f32, logits32_.shape));
+    stream_.wait();
+    logits.resize(static_cast<size_t>(config_.vocabulary));
+    return logits;
   }
 
  private:
@@ -101,7 +109,7 @@ class Reader {
   int64_t cache_bytes() const {
     const int64_t rope = config_.learned_positions ? 0 : config_.max_positions * (config_.head_dim / 2);
     return 2 * config_.layers * Arena::footprint(config_.compute, context_length_ * config_.kv_width()) +
-           2 * Arena::footprint(DType::f32, rope);
+           2 * Arena::footprint(DType::f32, rope) + Arena::footprint(DType::i32, context_length_);
   }
 
   model::MemoryRequest request_;
@@ -112,7 +120,7 @@ class Reader {
   Arena weights_, cache_, scratch_;
   parallel::ParameterStore store_;
   model::Generator generator_;
-  Tensor logits_, logits32_;
+  Tensor ids_, logits_, logits32_;
   std::vector<int32_t> text_;
   int64_t position_ = 0;
 };

@@ -41,9 +41,10 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
   const auto dataset = data::make_dataset(one_epoch, options.split, vocabulary, 1);
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
   Engine engine({.model = request.config,
+                 .device = request.device,
                  .batch = request.batch,
                  .length = request.length,
-                 .threads = request.cpu_threads,
+                 .threads = request.threads,
                  .training = false});
   engine.restore(checkpoint);
   const int64_t available = dataset->size() / request.batch;

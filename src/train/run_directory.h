@@ -22,6 +22,7 @@ class RunDirectory {
   std::filesystem::path hparams() const { return path_ / "hparams.yaml"; }
   std::filesystem::path events() const { return path_ / "events.jsonl"; }
   std::filesystem::path report() const { return path_ / "report.html"; }
+  std::filesystem::path plans() const { return path_ / "plans.json"; }
   // There was a run here before.
   bool resumes() const { return resumes_; }
 

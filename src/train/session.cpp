@@ -13,6 +13,7 @@
 #include "train/describe.h"
 #include "train/listeners.h"
 #include "train/origin.h"
+#include "train/plan_files.h"
 
 namespace megalith::train {
 
@@ -25,9 +26,6 @@ void refuse_what_cannot_run_here(const config::Run& run) {
         "the config asks for {} ranks (trainer.devices x trainer.num_nodes); this program trains on one. Use "
         "trainer.devices=1 trainer.num_nodes=1 and parallel sizes of 1, or --dry-run to see what the layout needs",
         world);
-  }
-  if (run.trainer.accelerator == "gpu") {
-    user_error("trainer.accelerator=gpu: this build of Megalith computes on the CPU; use trainer.accelerator=cpu");
   }
 }
 
@@ -79,6 +77,7 @@ Summary train(const config::Run& run, const config::LoadReport& report) {
   refuse_what_cannot_run_here(run);
   for (const std::string& failpoint : run.failpoints) arm_failpoint(failpoint);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_device(run, memory_request(run, vocabulary.size));
   // Opened first, so that a missing data file leaves no run directory behind.
   if (run.model.data.data_impl != "mock") {
     for (const std::string& prefix : data::data_prefixes(run.model.data)) data::IndexedDataset{prefix};
@@ -96,6 +95,7 @@ Summary train(const config::Run& run, const config::LoadReport& report) {
   Listeners listeners(run, directory, origin);
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
   fill_engine(engine, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
+  make_plans(engine, run, directory.plans());
   replace_file(directory.hparams(), origin.state.config);
 
   const auto train_data =

@@ -1,30 +1,21 @@
 #include "train/step.h"
 
-#include "core/clock.h"
-
 namespace megalith::train {
 
-StepResult run_step(Engine& engine, const parallel::Schedule& schedule, const data::StepBatch& batch, int64_t step,
-                    double learning_rate, Progress& progress) {
+void run_step(Engine& engine, const parallel::Schedule& schedule, const data::StepBatch& batch, int64_t step,
+              double learning_rate, Progress& progress) {
   // A token counts the same wherever micro batches and masks fall.
-  const double scale = batch.total_weight > 0.0 ? 1.0 / batch.total_weight : 0.0;
-  StepResult result;
-  double loss_sum = 0.0;
-  engine.zero_gradients();
+  engine.begin_step(step, batch.total_weight > 0.0 ? 1.0 / batch.total_weight : 0.0);
   for (const parallel::Action& action : schedule) {
     progress.microbatch = action.micro_batch;
     progress.beat();
     if (action.kind == parallel::ActionKind::forward) {
-      loss_sum += engine.forward(batch.micro_batches[static_cast<size_t>(action.micro_batch)], step, scale);
+      engine.forward(batch.micro_batches[static_cast<size_t>(action.micro_batch)]);
     } else {
-      const double begin = monotonic_seconds();
       engine.backward();
-      result.backward_seconds += monotonic_seconds() - begin;
     }
   }
-  result.loss = loss_sum * scale;
-  result.update = engine.update(learning_rate, step + 1);
-  return result;
+  engine.end_step(learning_rate, step + 1);
 }
 
 double mean_loss(Engine& engine, data::Batcher& batcher, int64_t batches) {

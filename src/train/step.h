@@ -7,15 +7,10 @@
 
 namespace megalith::train {
 
-struct StepResult {
-  double loss = 0.0;  // mean over the weighted tokens
-  double backward_seconds = 0.0;
-  optim::UpdateResult update;
-};
-
-// One training step: the schedule's forwards and backwards, then the update.
-StepResult run_step(Engine& engine, const parallel::Schedule& schedule, const data::StepBatch& batch, int64_t step,
-                    double learning_rate, Progress& progress);
+// Asks for one training step: the schedule's forwards and backwards, then the update. What it did is in
+// engine.result_of_step(0).
+void run_step(Engine& engine, const parallel::Schedule& schedule, const data::StepBatch& batch, int64_t step,
+              double learning_rate, Progress& progress);
 
 // Mean loss over `batches` steps' worth of samples from the start of a dataset.
 double mean_loss(Engine& engine, data::Batcher& batcher, int64_t batches);

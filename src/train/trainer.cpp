@@ -5,6 +5,7 @@
 #include "config/layout.h"
 #include "core/clock.h"
 #include "core/failpoint.h"
+#include "core/trace.h"
 #include "observe/log_files.h"
 #include "optim/lr_schedule.h"
 #include "train/batches.h"
@@ -33,40 +34,67 @@ Trainer::Trainer(const Parts& parts)
       metrics_(parts.run, parts.engine.options().model.padded_vocabulary, parts.train_data.size()),
       stop_(parts.run.trainer.max_time.empty()
                 ? 0.0
-                : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))) {}
+                : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))),
+      profile_(parts.run.model.nsys_profile, 0) {}
 
 Summary Trainer::run() {
   summary_.first_step = state_.step;
+  mark_ = monotonic_seconds();
   while (state_.step < run_.trainer.max_steps && stop_.reason().empty()) {
-    const double begin = monotonic_seconds();
-    progress_.step = state_.step;
-    const data::StepBatch batch = batcher_.next();
-    const double rate = optim::learning_rate(run_.model.optim, state_.step);
-    const StepResult result = run_step(engine_, schedule_, batch, state_.step, rate, progress_);
-    const double seconds = monotonic_seconds() - begin;
-
-    state_.consumed_samples = batcher_.consumed_samples();
-    telemetry_.emit(metrics_.of_step({.step = state_.step,
-                                      .consumed_samples = state_.consumed_samples,
-                                      .learning_rate = rate,
-                                      .seconds = seconds,
-                                      .data_wait = batch.wait_seconds,
-                                      .result = result}));
-    summary_.train_seconds += seconds;
-    summary_.train_loss = result.loss;
-    act_on_non_finite(result);
+    // While the device computes a step, the host prepares it the next one and reports the one before.
+    const Launched launched = launch();
+    if (launched_) report(*launched_, 1);
+    launched_ = launched;
+    state_.consumed_samples = launched.consumed_samples;
     ++state_.step;
+    if (!engine_.runs_ahead()) settle();
     pass_failpoint("train.step");
 
     if (validation_due()) validate();
     if (save_due()) save(false);
   }
+  settle();
   summary_.stop_reason = stop_.reason();
   summary_.steps_done = state_.step;
   summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
   summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
   if (parts_.store != nullptr && saved_step_ != state_.step) save(true);
   return summary_;
+}
+
+Trainer::Launched Trainer::launch() {
+  progress_.step = state_.step;
+  profile_.before_step(state_.step);
+  engine_.set_recording(!profile_.is_open());
+  const TraceRange range("step", state_.step);
+  const data::StepBatch batch = batcher_.next();
+  const double rate = optim::learning_rate(run_.model.optim, state_.step);
+  run_step(engine_, schedule_, batch, state_.step, rate, progress_);
+  return {.step = state_.step,
+          .consumed_samples = batcher_.consumed_samples(),
+          .learning_rate = rate,
+          .data_wait = batch.wait_seconds};
+}
+
+void Trainer::report(const Launched& launched, int steps_back) {
+  const StepResult result = engine_.result_of_step(steps_back);
+  const double now = monotonic_seconds();
+  const double seconds = now - mark_;
+  mark_ = now;
+  telemetry_.emit(metrics_.of_step({.step = launched.step,
+                                    .consumed_samples = launched.consumed_samples,
+                                    .learning_rate = launched.learning_rate,
+                                    .seconds = seconds,
+                                    .data_wait = launched.data_wait,
+                                    .result = result}));
+  summary_.train_seconds += seconds;
+  summary_.train_loss = result.loss;
+  act_on_non_finite(launched.step, result);
+}
+
+void Trainer::settle() {
+  if (launched_) report(*launched_, 0);
+  launched_.reset();
 }
 
 bool Trainer::validation_due() const {
@@ -79,12 +107,12 @@ bool Trainer::save_due() const {
   return parts_.store != nullptr && interval > 0 && state_.step % interval == 0;
 }
 
-void Trainer::act_on_non_finite(const StepResult& result) {
+void Trainer::act_on_non_finite(int64_t step, const StepResult& result) {
   if (!result.update.skipped && std::isfinite(result.loss)) return;
   const std::string what = result.update.skipped ? fmt::format("step {}: the gradient of {} is not finite (loss {})",
-                                                               state_.step, result.update.first_non_finite, result.loss)
-                                                 : fmt::format("step {}: the loss is not finite", state_.step);
-  telemetry_.emit(Event{.name = "non_finite", .step = state_.step, .reason = what});
+                                                               step, result.update.first_non_finite, result.loss)
+                                                 : fmt::format("step {}: the loss is not finite", step);
+  telemetry_.emit(Event{.name = "non_finite", .step = step, .reason = what});
   if (run_.on_non_finite == "stop") {
     fail(ErrorKind::internal,
          "{}; the weights are those before this step. Lower model.optim.lr, look at the data, or go on with "
@@ -96,6 +124,7 @@ void Trainer::act_on_non_finite(const StepResult& result) {
 }
 
 void Trainer::validate() {
+  settle();
   Span span(telemetry_, "validation", state_.step);
   data::BatcherOptions options = batcher_options(run_, parts_.vocabulary);
   options.read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size;
@@ -104,12 +133,14 @@ void Trainer::validate() {
   summary_.validation_loss = loss;
   span.add("val_loss", loss);
   telemetry_.emit(Metrics{.kind = "validation", .step = state_.step - 1, .values = {{"val_loss", loss}}});
+  mark_ = monotonic_seconds();
 }
 
 void Trainer::save(bool must_succeed) {
+  settle();
   Span span(telemetry_, "checkpoint_save", state_.step);
   try {
-    const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = engine_.state()});
+    const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = engine_.host_state()});
     for (const std::string& warning : result.warnings) observe::log_warning(warning);
     span.add("bytes", result.bytes);
     saved_step_ = state_.step;
@@ -120,6 +151,7 @@ void Trainer::save(bool must_succeed) {
     if (must_succeed) throw;
     observe::log_error(fmt::format("checkpoint of step {} failed, training goes on: {}", state_.step, error.what()));
   }
+  mark_ = monotonic_seconds();
 }
 
 }  // namespace megalith::train

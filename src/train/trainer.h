@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "config/run_config.h"
@@ -8,6 +9,7 @@
 #include "core/telemetry.h"
 #include "data/batch.h"
 #include "data/dataset.h"
+#include "observe/profile_window.h"
 #include "train/engine.h"
 #include "train/run_directory.h"
 #include "train/step.h"
@@ -37,9 +39,22 @@ class Trainer {
   Summary run();
 
  private:
+  // A step that was asked for and not yet reported.
+  struct Launched {
+    int64_t step = 0;
+    int64_t consumed_samples = 0;
+    double learning_rate = 0.0;
+    double data_wait = 0.0;
+  };
+  Launched launch();
+  // Waits for what `launched` did, and tells it. `steps_back` as in Engine::result_of_step().
+  void report(const Launched& launched, int steps_back);
+  // Reports what is still to be reported.
+  void settle();
+
   bool validation_due() const;
   bool save_due() const;
-  void act_on_non_finite(const StepResult& result);
+  void act_on_non_finite(int64_t step, const StepResult& result);
   void validate();
   // Where `must_succeed` is not set, a save that fails is reported and tried again when the next one is due.
   void save(bool must_succeed);
@@ -53,8 +68,11 @@ class Trainer {
   parallel::Schedule schedule_;
   StepMetrics metrics_;
   StopRequest stop_;
+  observe::ProfileWindow profile_;
   Progress progress_;
   Summary summary_;
+  std::optional<Launched> launched_;
+  double mark_ = 0.0;  // where the time of the next report begins
   int64_t saved_step_ = -1;
 };
 

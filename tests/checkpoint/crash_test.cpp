@@ -6,8 +6,8 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/store.h"
-#include "checkpoint/temporary_directory.h"
 #include "core/failpoint.h"
+#include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::error_of;
 using test::ExampleRun;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 struct Disarm {
   ~Disarm() { disarm_failpoints(); }
@@ -44,7 +44,7 @@ TEST(Crash, AtEveryPlace) {
                                                    {"file.write=exit@3", 20},
                                                    {"file.rename=exit@2", 20}};
   for (const auto& [failpoint, expected] : cases) {
-    const TemporaryDirectory directory;
+    const TempDir directory;
     Store store(directory.path(), 1);
     const ExampleRun before(10);
     const ExampleRun after(20);
@@ -78,7 +78,7 @@ std::string fingerprint(const fs::path& path) {
 
 TEST(DiskFull, LeavesThePreviousCheckpointsUntouched) {
   const Disarm disarm;
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   store.save(ExampleRun(10).snapshot());
   const std::string before = fingerprint(directory.path());
@@ -98,7 +98,7 @@ TEST(DiskFull, LeavesThePreviousCheckpointsUntouched) {
 
 TEST(DiskFull, WhileSavingAStepAgainKeepsItsFirstVersion) {
   const Disarm disarm;
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   const ExampleRun run(20);
   store.save(run.snapshot());
@@ -113,7 +113,7 @@ TEST(DiskFull, WhileSavingAStepAgainKeepsItsFirstVersion) {
 
 TEST(DiskFull, AfterTheCommitIsAWarning) {
   const Disarm disarm;
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   arm_failpoint("file.write=io@3");
   const SaveResult result = store.save(ExampleRun(20).snapshot());

@@ -6,14 +6,14 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/store.h"
-#include "checkpoint/temporary_directory.h"
+#include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 using test::ExampleRun;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 class Damage : public ::testing::Test {
  protected:
@@ -57,7 +57,7 @@ class Damage : public ::testing::Test {
     EXPECT_EQ(store_.latest_verified().step, 20);
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   Store store_;
   ExampleRun previous_;
   ExampleRun run_;

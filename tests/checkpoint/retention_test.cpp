@@ -3,14 +3,14 @@
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/store.h"
-#include "checkpoint/temporary_directory.h"
+#include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 using test::ExampleRun;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 std::vector<int64_t> steps_of(const Store& store) {
   std::vector<int64_t> steps;
@@ -26,7 +26,7 @@ void damage(const fs::path& step) {
 }
 
 TEST(Retention, KeepsTheNewest) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path(), 2);
   for (const int64_t step : {10, 20}) EXPECT_TRUE(store.save(ExampleRun(step).snapshot()).removed.empty());
   const SaveResult result = store.save(ExampleRun(30).snapshot());
@@ -40,7 +40,7 @@ TEST(Retention, KeepsTheNewest) {
 }
 
 TEST(Retention, KeepsAllOnRequest) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path(), Store::kKeepAll);
   for (int64_t step = 1; step <= 5; ++step) store.save(ExampleRun(step).snapshot());
   EXPECT_EQ(steps_of(store).size(), 5u);
@@ -48,7 +48,7 @@ TEST(Retention, KeepsAllOnRequest) {
 }
 
 TEST(Retention, DamagedOnesDoNotCount) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   {
     Store store(directory.path());
     for (const int64_t step : {10, 20, 30}) store.save(ExampleRun(step).snapshot());
@@ -64,7 +64,7 @@ TEST(Retention, DamagedOnesDoNotCount) {
 }
 
 TEST(Retention, HigherStepsStayWhenARunWentBack) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path(), 1);
   store.save(ExampleRun(100).snapshot());
   store.save(ExampleRun(50).snapshot());
@@ -74,7 +74,7 @@ TEST(Retention, HigherStepsStayWhenARunWentBack) {
 }
 
 TEST(Retention, TouchesOnlyWhatIsOurs) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path(), 1);
   store.save(ExampleRun(10).snapshot());
   test::overwrite(directory / "step-00000010/notes.txt", "do not delete");

@@ -5,13 +5,13 @@
 #include <numeric>
 
 #include "checkpoint/fixtures.h"
-#include "checkpoint/temporary_directory.h"
+#include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 using test::error_of;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 std::string file_of(const std::string& header, const std::string& data = "") {
   std::string bytes(8, '\0');
@@ -27,7 +27,7 @@ SafetensorsReader reader_of(const std::string& bytes) {
 }
 
 TEST(Safetensors, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   std::vector<bfloat16> small(6);
   for (size_t i = 0; i < small.size(); ++i) small[i] = bfloat16(static_cast<float>(i));
   std::vector<float> large(20000);

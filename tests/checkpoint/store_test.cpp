@@ -4,7 +4,7 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/temporary_directory.h"
+#include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
@@ -12,10 +12,10 @@ namespace {
 namespace fs = std::filesystem;
 using test::error_of;
 using test::ExampleRun;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 TEST(Store, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory / "runs/one/checkpoints");
   EXPECT_TRUE(store.list().empty());
   EXPECT_FALSE(store.latest_verified().step.has_value());
@@ -40,7 +40,7 @@ TEST(Store, RoundTrip) {
 }
 
 TEST(Store, ListsNewestFirstAndIgnoresStrangers) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   for (const int64_t step : {5, 100, 20}) store.save(ExampleRun(step).snapshot());
   fs::create_directory(directory / "notes");
@@ -61,7 +61,7 @@ TEST(Store, ListsNewestFirstAndIgnoresStrangers) {
 }
 
 TEST(Store, AStepCanBeSavedAgain) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   ExampleRun first(20);
   store.save(first.snapshot());
@@ -75,7 +75,7 @@ TEST(Store, AStepCanBeSavedAgain) {
 }
 
 TEST(Store, ALeftoverWithoutManifestDoesNotBlock) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   fs::create_directory(directory / "step-00000020");
   test::overwrite(directory / "step-00000020/shard-g7-r00000.safetensors", "half");
@@ -88,7 +88,7 @@ TEST(Store, ALeftoverWithoutManifestDoesNotBlock) {
 }
 
 TEST(Store, RefusesWhatIsNotThere) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   error_of(ErrorKind::data, [&] { store.open(3); });
   error_of(ErrorKind::data, [&] { Loaded::open(directory.path()); });
@@ -102,7 +102,7 @@ TEST(Store, RefusesWhatIsNotThere) {
 }
 
 TEST(Store, OpensWhatAUserNames) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   std::vector<PassedOver> passed_over;
   error_of(ErrorKind::user, [&] { open_checkpoint(directory.path(), passed_over); });
@@ -118,7 +118,7 @@ TEST(Store, OpensWhatAUserNames) {
 }
 
 TEST(Store, ADirectoryUnderAnotherNameIsRefused) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   store.save(ExampleRun(20).snapshot());
   fs::rename(directory / "step-00000020", directory / "step-00000030");
@@ -127,7 +127,7 @@ TEST(Store, ADirectoryUnderAnotherNameIsRefused) {
 }
 
 TEST(Store, LinksAreNotFollowed) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   Store store(directory.path());
   const fs::path step = store.save(ExampleRun(20).snapshot()).path;
   const fs::path shard = step / "shard-g1-r00000.safetensors";
@@ -141,14 +141,14 @@ TEST(Store, LinksAreNotFollowed) {
 }
 
 TEST(Store, UnusableDirectory) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   test::overwrite(directory / "file", "x");
   Store store(directory / "file/checkpoints");
   error_of(ErrorKind::io, [&] { store.save(ExampleRun(1).snapshot()); });
 }
 
 TEST(Store, ManyChunks) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   std::vector<float> large(10'000'000);
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i);
   Snapshot snapshot = ExampleRun(1).snapshot();

@@ -25,6 +25,9 @@ TEST(Verbs, TextBecomesAModelThatWrites) {
   Outcome outcome =
       run_program("data tokenize --input text.txt --output-prefix cats --append-eod --split-paragraphs", path);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  outcome = run_program("data check cats_text_document --from-source --tokenizer-type ByteTokenizer", path);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("documents encoded again"), std::string::npos) << outcome.output;
   outcome = run_program(
       std::string("train ") + kModel +
           "trainer.max_steps=30 trainer.val_check_interval=15 trainer.limit_val_batches=2 model.optim.lr=0.01 "
@@ -76,7 +79,9 @@ TEST(Verbs, DryRunOfEveryRecipeAllocatesNothing) {
 
 TEST(Verbs, EveryVerbHasHelpWithAnExample) {
   for (const char* verb :
-       {"train", "generate", "evaluate", "data tokenize", "checkpoint inspect", "checkpoint verify", "bench step"}) {
+       {"train", "generate", "evaluate", "data download", "data prepare", "data extract", "data concat",
+        "data tokenize", "data merge", "data check", "data info", "data index", "data encode", "data decode",
+        "data train-tokenizer", "checkpoint inspect", "checkpoint verify", "bench step", "bench data"}) {
     const Outcome outcome = run_program(std::string(verb) + " --help");
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_NE(outcome.output.find("  megalith "), std::string::npos) << verb;

@@ -128,6 +128,17 @@ TEST(Load, KeysOfPublicRecipesAreKnown) {
                {"model.mcore_gpt, model.transformer_engine (there is one implementation)", "fp8_margin"});
 }
 
+TEST(Load, DataOfEachSplitAsNemoWritesIt) {
+  const config::Run run =
+      load_text("model: {data: {data_prefix: {train: [1.0, a, 2.0, b], validation: [c], test: d}}}\n");
+  EXPECT_EQ(run.model.data.data_prefix, (std::vector<std::string>{"1.0", "a", "2.0", "b"}));
+  EXPECT_EQ(run.model.data.validation_prefix, std::vector<std::string>{"c"});
+  EXPECT_EQ(run.model.data.test_prefix, std::vector<std::string>{"d"});
+  EXPECT_EQ(load_overrides({"training.model.data.data_prefix.validation=[x]"}).model.data.validation_prefix,
+            std::vector<std::string>{"x"});
+  expect_parts(error_of("model: {data: {data_prefix: {trian: [x]}}}"), {"model.data.data_prefix.trian"});
+}
+
 TEST(Load, RefusedKeysSayWhy) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"model.fp8=true", "fp8 is not supported yet; set model.fp8=false or precision bf16"},
@@ -140,7 +151,6 @@ TEST(Load, RefusedKeysSayWhy) {
       {"model.ffn_dropout=0.1", "dropout inside the MLP"},
       {"model.scale_positional_embedding=true", "rope_scaling.factor=8"},
       {"model.optim.sched.warmup_ratio=0.1", "warmup_steps"},
-      {"model.data.data_prefix.train=[x]", "one list"},
       {"trainer.accumulate_grad_batches=2", "global_batch_size"},
       {"exp_manager.exp_dir=/somewhere", "explicit_log_dir"},
       {"exp_manager.resume_from_checkpoint=/x", "model.resume_from_checkpoint"},

@@ -119,6 +119,7 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.data.seq_length=5"}, {"model.data.seq_length`=5", "encoder_seq_length`=1024"}},
       {{"model.data.data_prefix=[a,1.0]"}, {"'a'", "weight"}},
       {{"model.data.data_prefix=[1.0,b,2.0]"}, {"3 entries"}},
+      {{"model.data.validation_prefix=[1.0]"}, {"validation_prefix", "1 entries"}},
       {{"model.data.data_impl=mock", "model.data.data_prefix=[x]"}, {"data_impl=mmap"}},
       {{"name=a/b"}, {"`name`='a/b'"}},
       {{"model.rope_scaling.factor=0.5"}, {"model.rope_scaling.factor"}},

@@ -37,7 +37,7 @@ TEST(ParseDataPrefix, SaysWhatWeightsMean) {
 }
 
 TEST(ParseDataPrefix, ExpandsPatternsInNaturalOrder) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   for (const char* name : {"s10", "s9", "s2", "s02", "t1"}) write_bytes(directory / (std::string(name) + ".idx"), "");
   const DataSources sources = parse_data_prefix({"2.5", directory / "s*", "1", directory / "t?"});
   EXPECT_EQ(sources.prefixes,

@@ -1,43 +1,19 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "data/sequence_source.h"
+#include "temp_dir.h"
 
 namespace megalith::data {
 
-// A directory of its own that goes with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "megalith-data-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code status;
-    std::filesystem::remove_all(path_, status);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-  int64_t files() const {
-    return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using ::megalith::testing::TempDir;
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

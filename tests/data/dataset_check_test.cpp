@@ -16,7 +16,7 @@ namespace {
 
 constexpr int32_t kEod = 256;
 
-class CheckDataset : public testing::Test {
+class CheckDataset : public ::testing::Test {
  protected:
   // Documents of 1 to 5 tokens that end with eod, and an empty one; 65600 ids make it int32.
   void write(int64_t vocabulary = 257, int documents = 7) const {
@@ -54,7 +54,7 @@ class CheckDataset : public testing::Test {
     write_bytes(prefix_ + ending, bytes);
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string prefix_ = directory_ / "set";
 };
 

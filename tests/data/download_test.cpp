@@ -145,7 +145,7 @@ std::string good(const std::string& body, const Server::Request& request) {
   return request.range < 0 ? whole(body) : part(body, request.range);
 }
 
-class Download : public testing::Test {
+class Download : public ::testing::Test {
  protected:
   Download() {
     for (int64_t i = 0; i < 300000; ++i) body_ += static_cast<char>('a' + i * i % 23);
@@ -186,7 +186,7 @@ class Download : public testing::Test {
     EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string body_;
   std::string log_;
 };

@@ -11,7 +11,7 @@ namespace megalith::data {
 namespace {
 
 TEST(IndexFile, GivesBackWhatWasWritten) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const std::string path = directory / "file";
   const std::vector<int32_t> ints(40000, 7);  // three chunks
   const std::vector<int64_t> wide = {1, 2, 3};
@@ -29,7 +29,7 @@ TEST(IndexFile, GivesBackWhatWasWritten) {
 }
 
 TEST(IndexFile, FindsDamageWhereItIsUsed) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const std::string path = directory / "file";
   const std::vector<int32_t> ints(40000, 7);
   IndexFile::write(path, 5, {}, {}, {std::as_bytes(std::span(ints))});
@@ -43,7 +43,7 @@ TEST(IndexFile, FindsDamageWhereItIsUsed) {
 
 // Rows of a blend from a file lead to the same samples as dealing from the start, damaged or not.
 TEST(IndexCache, KeepsRowsOfABlend) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   std::vector<std::string> warnings;
   const IndexCache cache(directory.path(), [&warnings](const std::string& text) { warnings.push_back(text); });
   const std::vector<double> weights = normalised(std::vector<double>{3, 1, 0.3});
@@ -72,7 +72,7 @@ class Empty : public Dataset {
 };
 
 TEST(BlendedDataset, IsTheSameFromACacheAndFromADamagedOne) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const std::vector<double> weights = normalised(std::vector<double>{3, 1, 0.3});
   constexpr int64_t kSamples = (int64_t{1} << 20) + 50000;
   std::vector<std::string> warnings;
@@ -106,7 +106,7 @@ TEST(BlendedDataset, IsTheSameFromACacheAndFromADamagedOne) {
 }
 
 TEST(BenchIndex, BuildsAndReopens) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const IndexBenchResult result =
       bench_index({.datasets = 20, .tokens = 20'000'000, .threads = 2, .directory = directory.path()});
   EXPECT_GT(result.documents, 15000);

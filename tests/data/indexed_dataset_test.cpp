@@ -31,7 +31,7 @@ struct Parts {
   }
 };
 
-class IndexedDatasetTest : public testing::Test {
+class IndexedDatasetTest : public ::testing::Test {
  protected:
   std::string write(const Parts& parts) {
     write_bytes(directory_ / "set.idx", parts.index());
@@ -61,7 +61,7 @@ class IndexedDatasetTest : public testing::Test {
     EXPECT_EQ(piece[0], 9);
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(IndexedDatasetTest, ReadsTokens) {

@@ -25,7 +25,7 @@ void write_three(const std::string& prefix, int64_t vocab_size) {
 
 // The bytes that Megatron's builder writes, made with Python's struct and numpy.
 TEST(IndexedDatasetWriter, WritesMegatronsBytes) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_three(directory / "set", 50257);
   EXPECT_EQ(hex(read_bytes(directory / "set.bin")), "0100020003000400409c");
   EXPECT_EQ(hex(read_bytes(directory / "set.idx")),
@@ -39,7 +39,7 @@ TEST(IndexedDatasetWriter, WritesMegatronsBytes) {
 TEST(IndexedDatasetWriter, ChoosesTheTypeByVocabulary) {
   EXPECT_EQ(token_type_for_vocab(65499), TokenType::uint16);
   EXPECT_EQ(token_type_for_vocab(65500), TokenType::int32);
-  const TemporaryDirectory directory;
+  const TempDir directory;
   for (const int64_t vocab : {65499, 65500, 65536, 65537}) {
     const std::string prefix = directory / std::to_string(vocab);
     write_three(prefix, vocab);
@@ -54,7 +54,7 @@ TEST(IndexedDatasetWriter, ChoosesTheTypeByVocabulary) {
 }
 
 TEST(IndexedDatasetWriter, WritesMoreThanItsBuffer) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   IndexedDatasetWriter writer(directory / "set", 257);
   std::vector<int32_t> document(700001);
   for (size_t i = 0; i < document.size(); ++i) document[i] = static_cast<int32_t>(i % 257);
@@ -68,7 +68,7 @@ TEST(IndexedDatasetWriter, WritesMoreThanItsBuffer) {
 }
 
 TEST(IndexedDatasetWriter, LeavesNothingWhenAbandoned) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   {
     IndexedDatasetWriter writer(directory / "set", 257);
     writer.add_document(std::vector<int32_t>{1, 2, 3});
@@ -80,7 +80,7 @@ TEST(IndexedDatasetWriter, LeavesNothingWhenAbandoned) {
 TEST(IndexedDatasetWriter, LeavesNothingWhenAFaultStrikes) {
   for (const char* fault :
        {"file.write=io@1", "file.write=io@2", "file.write=io@4", "file.rename=io@1", "file.rename=io@2"}) {
-    const TemporaryDirectory directory;
+    const TempDir directory;
     arm_failpoint(fault);
     expect_error(ErrorKind::io, {}, [&directory] { write_three(directory / "set", 257 * 257); });
     disarm_failpoints();
@@ -89,7 +89,7 @@ TEST(IndexedDatasetWriter, LeavesNothingWhenAFaultStrikes) {
 }
 
 TEST(IndexedDatasetWriter, RefusesASecondWriterAndReplacesTheDead) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_bytes(directory / "set.bin.part", "left by a process that was killed");
   IndexedDatasetWriter writer(directory / "set", 257);
   expect_error(ErrorKind::user, {"another process"}, [&directory] { IndexedDatasetWriter(directory / "set", 257); });
@@ -99,7 +99,7 @@ TEST(IndexedDatasetWriter, RefusesASecondWriterAndReplacesTheDead) {
 }
 
 TEST(IndexedDatasetWriter, ReplacesWhatWasThere) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_three(directory / "set", 50257);
   IndexedDatasetWriter writer(directory / "set", 257);
   writer.finish();

@@ -44,7 +44,7 @@ TEST(MakeDataset, MakesMockData) {
   for (const int32_t sequence : gpt.index().document_index()) ASSERT_TRUE(sequence >= 33333 && sequence < 66667);
 }
 
-class MakeDatasetTest : public testing::Test {
+class MakeDatasetTest : public ::testing::Test {
  protected:
   MakeDatasetTest() {
     IndexedDatasetWriter writer(directory_ / "set", 257);
@@ -54,7 +54,7 @@ class MakeDatasetTest : public testing::Test {
     run_.model.data.splits_string = "90, 10";
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   config::Run run_ = small_run();
 };
 
@@ -99,7 +99,7 @@ std::vector<int32_t> sample_of(const Dataset& dataset, int64_t index) {
 }
 
 // Three datasets whose tokens tell which one they are from: 0, 1, 2.
-class BlendTest : public testing::Test {
+class BlendTest : public ::testing::Test {
  protected:
   BlendTest() {
     for (int32_t set = 0; set < 3; ++set) {
@@ -140,7 +140,7 @@ class BlendTest : public testing::Test {
     }
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   config::Run run_ = small_run();
 };
 
@@ -231,6 +231,22 @@ TEST_F(BlendTest, KeepsIndicesByContent) {
                                std::filesystem::copy_options::overwrite_existing);
   }
   EXPECT_EQ(counts(run_).built, 1);
+}
+
+TEST_F(BlendTest, EachSplitCanHaveDatasetsOfItsOwn) {
+  run_.model.data.data_prefix = {"1", prefix(0), "1", prefix(1)};
+  run_.model.data.validation_prefix = {prefix(2)};
+  config::Run alone = run_;
+  alone.model.data.data_prefix = {prefix(2)};
+  alone.model.data.validation_prefix = {};
+  const auto expected = make_dataset(alone, Split::train, {257, 256}, 50);
+  const auto valid = make(50, Split::valid);
+  ASSERT_EQ(valid->size(), expected->size());
+  for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(sample_of(*valid, i), sample_of(*expected, i));
+  expect_error(ErrorKind::user, {"model.data.test_prefix is empty"}, [&] { make(10, Split::test); });
+  expect_error(ErrorKind::user, {"each split has datasets of its own"}, [&] { single_prefix(run_.model.data); });
+  run_.model.data.validation_files = 1;
+  expect_error(ErrorKind::user, {"validation_files"}, [&] { make(10); });
 }
 
 TEST_F(BlendTest, DoesNotBelieveADamagedIndex) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/data_testing.h"
+#include "data/tokenizer/train_bpe.h"
 #include "data/utf8_stream.h"
 
 namespace megalith::data {
@@ -38,6 +39,24 @@ TEST(MakeTokenizer, SaysWhatIsSupported) {
                [&] { make_tokenizer(config); });
   config.type = "?";
   expect_error(ErrorKind::user, {"unknown tokenizer ?; use ByteTokenizer"}, [&] { make_tokenizer(config); });
+}
+
+TEST(VocabularyOf, FilesThatAreStillToBeMadeHoldWhatTheConfigSays) {
+  const TempDir dir;
+  config::Tokenizer config{.type = "GPT2BPETokenizer", .vocab_size = 300};
+  expect_error(ErrorKind::user, {"300", "50257"}, [&] { vocabulary_of(config); });
+  config.vocab_file = dir / "vocab.json";
+  config.merge_file = dir / "merges.txt";
+  EXPECT_EQ(vocabulary_of(config).size, 300);
+  EXPECT_EQ(vocabulary_of(config).eod, -1);
+
+  BpeTrainer trainer;
+  trainer.add("the cat and the mat and the hat");
+  write_gpt2_files(trainer.train(260), dir.path());
+  EXPECT_EQ(vocabulary_of(config).size, 300);
+  EXPECT_EQ(vocabulary_of(config).eod, 259);
+  config.vocab_size = 259;
+  expect_error(ErrorKind::user, {"259", "260"}, [&] { vocabulary_of(config); });
 }
 
 TEST(VocabularyOf, KnowsWhatTrainingNeeds) {

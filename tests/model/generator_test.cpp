@@ -17,7 +17,7 @@ std::vector<float> fed_in_pieces(TinyModel& model, const std::vector<int64_t>& p
   const ModelConfig& config = model.config;
   Arena cache("cache", Device::cpu, 1 << 20);
   Arena scratch("scratch", Device::cpu, 1 << 22);
-  Generator generator(config, model.store, cache, kLength);
+  Generator generator(config, model.store, model.stream, cache, kLength);
   std::vector<float> logits(static_cast<size_t>(config.padded_vocabulary));
   int64_t position = 0;
   for (const int64_t piece : pieces) {

@@ -3,46 +3,14 @@
 #include <cmath>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "golden_model.h"
 #include "optim/optimizer.h"
 #include "tiny_model.h"
 
 namespace megalith::model::testing {
 namespace {
 
-constexpr int64_t kSteps = 10;
-constexpr int64_t kBatch = 3;
-constexpr int64_t kLength = 16;
 constexpr double kTolerance = 1e-5;
-
-// What PyTorch computed in fp64 (tests/golden/make_golden.py).
-class Golden {
- public:
-  explicit Golden(const std::string& name)
-      : reader_(checkpoint::SafetensorsReader::open(std::string(MEGALITH_SOURCE_DIR) + "/tests/golden/" + name)) {}
-
-  std::vector<float> floats(const std::string& name, Shape shape) { return read<float>(name, DType::f32, shape); }
-  std::vector<int32_t> tokens() { return read<int32_t>("tokens", DType::i32, {kSteps, kBatch, kLength + 1}); }
-
- private:
-  template <class T>
-  std::vector<T> read(const std::string& name, DType dtype, Shape shape) {
-    std::vector<T> values(static_cast<size_t>(shape.elements()));
-    reader_.read(name, Tensor(values.data(), dtype, shape));
-    return values;
-  }
-
-  checkpoint::SafetensorsReader reader_;
-};
-
-// The golden models know nothing of vocabulary padding.
-Shape unpadded(const ModelConfig& config, const parallel::ParameterSpec& spec) {
-  if (spec.shape.rank() == 2 && spec.shape[0] == config.padded_vocabulary && spec.shape[1] == config.hidden &&
-      (spec.name == "embedding.tokens.weight" || spec.name == "head.weight")) {
-    return {config.vocabulary, config.hidden};
-  }
-  return spec.shape;
-}
 
 void take_tokens(TinyModel& model, const std::vector<int32_t>& tokens, int64_t step) {
   for (int64_t b = 0; b < kBatch; ++b) {
@@ -52,11 +20,6 @@ void take_tokens(TinyModel& model, const std::vector<int32_t>& tokens, int64_t s
       model.target_ids[static_cast<size_t>(b * kLength + t)] = sample[t + 1];
     }
   }
-}
-
-// Rows of q and v in a fused qkv bias: the K rows in between have a true gradient of zero.
-void zero_k_bias(const ModelConfig& config, std::vector<float>& bias) {
-  std::fill_n(bias.begin() + config.query_width(), config.kv_width(), 0.0F);
 }
 
 void expect_close(const ModelConfig& config, const parallel::ParameterSpec& spec, const Tensor& actual,
@@ -84,8 +47,10 @@ void compare(const std::string& file, const ModelConfig& config) {
 
   Arena masters("masters", Device::cpu, 0);
   Arena moments("moments", Device::cpu, model.table.bytes_of("moments"));
-  optim::Optimizer optimizer({.lr = 1e-3, .weight_decay = 0.1, .betas = {0.9, 0.95}, .eps = 1e-8}, 1.0, model.store,
-                             masters, moments);
+  Arena table("table", Device::cpu, model.table.bytes_of("optimizer"));
+  optim::Optimizer optimizer(
+      {.optim = {.lr = 1e-3, .weight_decay = 0.1, .betas = {0.9, 0.95}, .eps = 1e-8}, .clip_norm = 1.0}, model.store,
+      model.stream, {masters, moments, table});
   optimizer.initialise(model.stream);
   for (int64_t step = 0; step < kSteps; ++step) {
     take_tokens(model, tokens, step);

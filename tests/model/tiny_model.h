@@ -47,7 +47,7 @@ class TinyModel {
  public:
   TinyModel(const ModelConfig& model_config, int64_t batch, int64_t length, int threads = 1)
       : config(model_config),
-        table(memory_of_stage({.config = config, .batch = batch, .length = length, .cpu_threads = threads}, 0)),
+        table(memory_of_stage({.config = config, .batch = batch, .length = length, .threads = threads}, 0)),
         weights("weights", Device::cpu, table.bytes_of("weights")),
         gradients("gradients", Device::cpu, table.bytes_of("gradients")),
         activations("activations", Device::cpu, table.bytes_of("activations")),
@@ -55,7 +55,7 @@ class TinyModel {
         pool(threads),
         stream(pool),
         store(logical_parameters(config), config.compute, weights, &gradients),
-        chunk(config, store, activations, batch, length),
+        chunk(config, store, stream, activations, batch, length),
         batch_size(batch),
         length_(length) {
     const auto tokens = static_cast<size_t>(batch * length);
@@ -80,7 +80,7 @@ class TinyModel {
             .length = length_,
             .sample_ids = Tensor(sample_ids.data(), DType::i64, {batch_size}),
             .seed = 3,
-            .step = 5,
+            .step = &step,
             .training = training};
   }
 
@@ -88,19 +88,20 @@ class TinyModel {
 
   // Losses and weights are kept in double here and handed over in the main dtype.
   Targets targets(double scale) {
+    gradient_scale = scale;
     const Shape shape{batch_size * length_};
     if (config.compute == DType::f64) {
       return {.ids = Tensor(target_ids.data(), DType::i32, shape),
               .weights = Tensor(token_weights.data(), DType::f64, shape),
               .losses = Tensor(losses.data(), DType::f64, shape),
-              .gradient_scale = scale};
+              .gradient_scale = &gradient_scale};
     }
     weights32.assign(token_weights.begin(), token_weights.end());
     losses32.resize(losses.size());
     return {.ids = Tensor(target_ids.data(), DType::i32, shape),
             .weights = Tensor(weights32.data(), DType::f32, shape),
             .losses = Tensor(losses32.data(), DType::f32, shape),
-            .gradient_scale = scale};
+            .gradient_scale = &gradient_scale};
   }
 
   double mean_loss() const {
@@ -121,6 +122,8 @@ class TinyModel {
     return mean_loss();
   }
 
+  uint64_t step = 5;
+  double gradient_scale = 1.0;
   ModelConfig config;
   cost::MemoryTable table;
   Arena weights, gradients, activations, scratch;

@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "checkpoint/temporary_directory.h"
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "observe/files.h"
 #include "observe/log_files.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
 
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 class AsyncFileTest : public ::testing::Test {
  protected:
@@ -23,7 +23,7 @@ class AsyncFileTest : public ::testing::Test {
     disarm_failpoints();
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string log_;
 };
 

@@ -3,19 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/temporary_directory.h"
+#include "golden_data.h"
 #include "observe/files.h"
 #include "observe/python_json.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
 
 using nlohmann::ordered_json;
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 TEST(PythonJson, NumbersAsPythonWritesThem) {
   const std::pair<double, const char*> cases[] = {{46.0, "46.0"},
@@ -46,9 +46,8 @@ TEST(PythonJson, StructuresAsPythonWritesThem) {
 }
 
 TEST(Dllogger, GoldenFileIsReproducedByteForByte) {
-  const char* golden = std::getenv("MEGALITH_GOLDEN");
-  if (golden == nullptr) GTEST_SKIP() << "MEGALITH_GOLDEN is not set";
-  const std::vector<std::string> lines = test::lines_of(std::filesystem::path(golden) / "dllogger" / "dllogger.json");
+  MEGALITH_GOLDEN_OR_SKIP(golden);
+  const std::vector<std::string> lines = test::lines_of(golden / "dllogger" / "dllogger.json");
   ASSERT_FALSE(lines.empty());
   for (const std::string& line : lines) {
     ASSERT_TRUE(line.starts_with("DLLL "));
@@ -72,7 +71,7 @@ Metrics train_metrics(int64_t step) {
 }
 
 TEST(Dllogger, RecordsOfARun) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "dllogger.json";
   {
     DlloggerSink sink(path, {{"cfg/micro_batch_size", 1}, {"cfg/betas", {0.9, 0.95}}});
@@ -104,7 +103,7 @@ TEST(Dllogger, RecordsOfARun) {
 }
 
 TEST(Dllogger, AResumedRunAppends) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "dllogger.json";
   { DlloggerSink(path, ordered_json::object()).on_metrics(train_metrics(0)); }
   test::append_to(path, "DLLL {\"times");

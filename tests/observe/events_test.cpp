@@ -4,22 +4,22 @@
 
 #include <cmath>
 
-#include "checkpoint/temporary_directory.h"
 #include "core/failpoint.h"
 #include "observe/files.h"
 #include "observe/log_files.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
 
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 EventOrigin origin() {
   return {.run_id = "run-1", .generation = 2, .rank = 3, .node = "host"};
 }
 
 TEST(Events, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "events.jsonl";
   {
     Telemetry telemetry;
@@ -63,7 +63,7 @@ TEST(Events, RoundTrip) {
 }
 
 TEST(Events, DamagedLinesAreNoticed) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "events.jsonl";
   { EventsSink(path, origin()).on_event({.name = "run", .step = 1}); }
   const std::string line = test::lines_of(path)[0];
@@ -79,7 +79,7 @@ TEST(Events, DamagedLinesAreNoticed) {
 }
 
 TEST(Events, AfterATornLineANewOneBegins) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "events.jsonl";
   { EventsSink(path, origin()).on_event({.name = "first"}); }
   test::append_to(path, R"({"time":"2026)");
@@ -92,7 +92,7 @@ TEST(Events, AfterATornLineANewOneBegins) {
 }
 
 TEST(Events, LossesAreReported) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const auto path = directory / "events.jsonl";
   set_log_console([](std::string_view) {});
   arm_failpoint("file.write=delay");
@@ -120,7 +120,7 @@ TEST(Events, LossesAreReported) {
 }
 
 TEST(Events, AreCheapForTheCaller) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   EventsSink sink(directory / "events.jsonl", origin());
   arm_failpoint("file.write=delay");
   const auto begin = std::chrono::steady_clock::now();

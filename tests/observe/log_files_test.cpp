@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "checkpoint/temporary_directory.h"
 #include "core/error.h"
 #include "observe/files.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
@@ -17,7 +17,7 @@ std::string shape_of(std::string text) {
 }
 
 TEST(LogFiles, EverythingInOneFileAndWarningsInTheOther) {
-  const test::TemporaryDirectory directory;
+  const testing::TempDir directory;
   std::string console;
   set_log_console([&console](std::string_view line) { console += line; });
   set_up_log({.directory = directory.path(), .global_rank = 3, .local_rank = 1});
@@ -40,7 +40,7 @@ TEST(LogFiles, EverythingInOneFileAndWarningsInTheOther) {
 }
 
 TEST(LogFiles, AMissingPlaceIsAnError) {
-  const test::TemporaryDirectory directory;
+  const testing::TempDir directory;
   std::ofstream(directory / "file") << "x";
   EXPECT_THROW(set_up_log({.directory = directory / "file/below"}), Error);
 }

@@ -3,21 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/temporary_directory.h"
 #include "core/error.h"
 #include "core/telemetry.h"
+#include "golden_data.h"
 #include "observe/dllogger.h"
 #include "observe/events.h"
 #include "observe/files.h"
 #include "observe/run_history.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
 
-using test::TemporaryDirectory;
+using testing::TempDir;
 
 void write_example_run(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory / "dllogger/rank-0");
@@ -43,7 +43,7 @@ void write_example_run(const std::filesystem::path& directory) {
 }
 
 TEST(RunHistory, ReadsWhatWasLogged) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_example_run(directory.path());
   test::append_to(directory / "events.jsonl", "{\"torn");
   const RunHistory history = read_run_history(directory.path());
@@ -59,7 +59,7 @@ TEST(RunHistory, ReadsWhatWasLogged) {
 }
 
 TEST(Report, IsSelfContained) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_example_run(directory.path());
   const std::string html = test::bytes_of(write_report(directory.path()));
   for (const char* part : {"run my &lt;run&gt;, ", "12,345", "6.1000", "6.6000", "<svg", "&lt;b&gt;bold",
@@ -71,15 +71,14 @@ TEST(Report, IsSelfContained) {
 }
 
 TEST(Report, OfNothingIsAUserError) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   EXPECT_THROW(write_report(directory.path()), Error);
 }
 
 TEST(Report, OfTheGoldenRun) {
-  const char* golden = std::getenv("MEGALITH_GOLDEN");
-  if (golden == nullptr) GTEST_SKIP() << "MEGALITH_GOLDEN is not set";
-  const TemporaryDirectory directory;
-  std::filesystem::copy_file(std::filesystem::path(golden) / "dllogger" / "dllogger.json", directory / "dllogger.json");
+  MEGALITH_GOLDEN_OR_SKIP(golden);
+  const TempDir directory;
+  std::filesystem::copy_file(golden / "dllogger" / "dllogger.json", directory / "dllogger.json");
   EXPECT_NE(test::bytes_of(write_report(directory.path())).find("7.9724"), std::string::npos);
 }
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <map>
 
-#include "checkpoint/temporary_directory.h"
 #include "observe/files.h"
 #include "observe/tfrecord.h"
+#include "temp_dir.h"
 
 namespace megalith::observe {
 namespace {
@@ -70,7 +70,7 @@ TEST(TfRecord, Crc32cOfKnownTexts) {
 }
 
 TEST(TensorBoard, FileDecodes) {
-  const test::TemporaryDirectory directory;
+  const testing::TempDir directory;
   std::filesystem::path path;
   {
     TensorBoardSink sink(directory.path(), "trainer:\n  max_steps: 5");

@@ -69,42 +69,42 @@ class Projections {
   Buffer packed_, q_, k_, v_;
 };
 
-void copy_in(const Values& values, const Tensor& to) {
-  const Buffer from(to.dtype, to.rows(), to.cols(), 0, values);
-  dispatch_float(to.dtype, [&]<class T>(std::type_identity<T>) {
-    for (int64_t r = 0; r < to.rows(); ++r) {
-      std::copy_n(from.tensor().template row<T>(r), to.cols(), to.row<T>(r));
-    }
-  });
+int64_t scratch_of(const Case& c, Stream& stream, DType dtype) {
+  return attention_scratch(stream.device(),
+                           {.dtype = dtype,
+                            .batch = c.batch,
+                            .heads = c.heads,
+                            .kv_heads = c.kv_heads,
+                            .query_length = c.queries,
+                            .key_length = c.keys,
+                            .head_dim = c.dim},
+                           stream.pool().threads());
 }
 
-Values copy_out(const Tensor& from) {
-  const Buffer to(from.dtype, from.rows(), from.cols());
-  dispatch_float(from.dtype, [&]<class T>(std::type_identity<T>) {
-    for (int64_t r = 0; r < from.rows(); ++r) {
-      std::copy_n(from.row<T>(r), from.cols(), to.tensor().template row<T>(r));
-    }
-  });
-  return to.values();
+Values starts_of(const Case& c) {
+  Values starts;
+  for (int64_t row = 0; row < c.batch * c.queries; ++row) {
+    starts.push_back(static_cast<double>(c.start_of(row / c.queries, row % c.queries)));
+  }
+  return starts;
 }
 
 struct ForwardRun {
   Projections inputs;
-  Buffer out, log_sum_exp, scratch, ids;
-  std::vector<int32_t> starts;
+  Buffer out, log_sum_exp, scratch, ids, starts;
+  Placed<uint64_t> step;
 
   ForwardRun(const Case& c, Stream& stream, DType dtype, const Named& in)
       : inputs(c, dtype),
         out(dtype, c.batch * c.queries, c.heads * c.dim, 1),
         log_sum_exp(main_dtype(dtype), c.batch * c.heads, c.queries),
-        scratch(main_dtype(dtype), 1, attention_scratch(c.keys, c.dim, stream.pool().threads())),
-        ids(vector_of(DType::i64, in.at("ids"))) {
-    copy_in(in.at("q"), inputs.q());
-    copy_in(in.at("k"), inputs.k());
-    copy_in(in.at("v"), inputs.v());
-    for (int64_t row = 0; row < c.batch * c.queries; ++row) {
-      starts.push_back(static_cast<int32_t>(c.start_of(row / c.queries, row % c.queries)));
-    }
+        scratch(main_dtype(dtype), 1, scratch_of(c, stream, dtype)),
+        ids(vector_of(DType::i64, in.at("ids"))),
+        starts(vector_of(DType::i32, starts_of(c))),
+        step(kKey.step) {
+    write_values(inputs.q(), in.at("q"));
+    write_values(inputs.k(), in.at("k"));
+    write_values(inputs.v(), in.at("v"));
     attention_forward(stream, {.q = inputs.q(),
                                .k = inputs.k(),
                                .v = inputs.v(),
@@ -120,13 +120,15 @@ struct ForwardRun {
                                .scratch = scratch.tensor()});
   }
 
-  Tensor document_starts(const Case& c) {
-    if (c.document == 0) return {};
-    return {starts.data(), DType::i32, {static_cast<int64_t>(starts.size())}};
-  }
+  Tensor document_starts(const Case& c) const { return c.document == 0 ? Tensor() : starts.vector(); }
 
   Dropout dropout(const Case& c) const {
-    return {.probability = c.dropout, .key = kKey, .sample_ids = ids.vector(), .length = c.queries};
+    return {.probability = c.dropout,
+            .seed = kKey.seed,
+            .site = kKey.site,
+            .step = step.data(),
+            .sample_ids = ids.vector(),
+            .length = c.queries};
   }
 };
 
@@ -139,7 +141,7 @@ Runner run_forward(const Case& c) {
 
 Runner run_backward(const Case& c) {
   return [c](Stream& stream, DType dtype, const Named& in) {
-    ForwardRun run(c, stream, dtype, in);
+    const ForwardRun run(c, stream, dtype, in);
     const Buffer dout(dtype, c.batch * c.queries, c.heads * c.dim, 0, in.at("dout"));
     const Projections gradients(c, dtype);
     attention_backward(stream, {.dout = dout.tensor(),
@@ -158,7 +160,8 @@ Runner run_backward(const Case& c) {
                                 .document_starts = run.document_starts(c),
                                 .dropout = run.dropout(c),
                                 .scratch = run.scratch.tensor()});
-    return Named{{"dq", copy_out(gradients.q())}, {"dk", copy_out(gradients.k())}, {"dv", copy_out(gradients.v())}};
+    return Named{
+        {"dq", read_values(gradients.q())}, {"dk", read_values(gradients.k())}, {"dv", read_values(gradients.v())}};
   };
 }
 

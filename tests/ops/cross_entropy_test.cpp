@@ -13,8 +13,9 @@ struct Case {
   int64_t rows, vocabulary, padded;
   int64_t gap = 0;
 };
-const std::vector<Case> kCases = {{1, 1, 1},     {1, 5, 5},           {3, 17, 24, 3},
-                                  {7, 100, 128}, {40, 5003, 5120, 1}, {2, 40000, 40001}};
+const std::vector<Case> kCases = {{1, 1, 1},         {1, 5, 5},           {3, 17, 24, 3},
+                                  {7, 100, 128},     {40, 5003, 5120, 1}, {2, 40000, 40001},
+                                  {3, 50257, 50304}, {2, 128256, 128256}, {5, 1000, 1024, 8}};
 constexpr double kScale = 0.25;
 
 std::string describe(const Case& c) {
@@ -27,13 +28,14 @@ Runner run_cross_entropy(const Case& c, bool with_gradient) {
     const Buffer targets = vector_of(DType::i32, in.at("targets"));
     const Buffer weights = vector_of(main_dtype(dtype), in.at("weights"));
     const Buffer losses(main_dtype(dtype), 1, c.rows);
+    const Placed<double> scale(kScale);
     cross_entropy(stream, {.logits = logits.tensor(),
                            .targets = targets.vector(),
                            .weights = weights.vector(),
                            .losses = losses.vector(),
                            .vocabulary = c.vocabulary,
                            .with_gradient = with_gradient,
-                           .gradient_scale = kScale});
+                           .gradient_scale = scale.data()});
     return Named{{"losses", losses.values()}, {"logits", logits.values()}};
   };
 }
@@ -96,11 +98,12 @@ TEST(CrossEntropy, IgnoredRowsAndPaddingAreExactlyZero) {
   Named in = inputs_of(c);
   in["logits"][static_cast<size_t>(c.padded)] = NAN;      // in the ignored row
   in["logits"][static_cast<size_t>(c.padded - 1)] = NAN;  // in the padding of the first
-  const Named out = run_on(1, run_cross_entropy(c, true), DType::f32, in);
-  EXPECT_EQ(out.at("losses")[1], 0.0);
-  for (int64_t i = 0; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(c.padded + i)], 0.0);
-  for (int64_t i = c.vocabulary; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(i)], 0.0);
-  EXPECT_TRUE(std::isfinite(out.at("losses")[0]));
+  for (const Named& out : run_everywhere(run_cross_entropy(c, true), DType::f32, in)) {
+    EXPECT_EQ(out.at("losses")[1], 0.0);
+    for (int64_t i = 0; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(c.padded + i)], 0.0);
+    for (int64_t i = c.vocabulary; i < c.padded; ++i) EXPECT_EQ(out.at("logits")[static_cast<size_t>(i)], 0.0);
+    EXPECT_TRUE(std::isfinite(out.at("losses")[0]));
+  }
 }
 
 TEST(CrossEntropy, NonFiniteLogitsAreSeen) {
@@ -109,9 +112,10 @@ TEST(CrossEntropy, NonFiniteLogitsAreSeen) {
     Named in = inputs_of(c);
     in["logits"][17] = bad;
     in["targets"][0] = 3;
-    const Named out = run_on(1, run_cross_entropy(c, true), DType::f32, in);
-    EXPECT_FALSE(std::isfinite(out.at("losses")[0]));
-    EXPECT_FALSE(std::isfinite(out.at("logits")[17]));
+    for (const Named& out : run_everywhere(run_cross_entropy(c, true), DType::f32, in)) {
+      EXPECT_FALSE(std::isfinite(out.at("losses")[0]));
+      EXPECT_FALSE(std::isfinite(out.at("logits")[17]));
+    }
   }
 }
 
@@ -119,8 +123,28 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
   const Case c{1, 3, 3};
   const Named in{{"logits", {1000.0, 999.0, -1000.0}}, {"targets", {1}}, {"weights", {1.0}}};
   const Named exact = naive_cross_entropy(c, true)(in);
-  EXPECT_LT(relative_error(run_on(1, run_cross_entropy(c, true), DType::f32, in).at("losses"), exact.at("losses")),
-            1e-4);
+  for (const Named& out : run_everywhere(run_cross_entropy(c, true), DType::f32, in)) {
+    EXPECT_LT(relative_error(out.at("losses"), exact.at("losses")), 1e-4);
+  }
+}
+
+TEST(CrossEntropy, LogitsOfMinusInfinityCountAsNothing) {
+  const Case c{1, 4, 4};
+  Named in{{"logits", {-INFINITY, 1.0, 2.0, -INFINITY}}, {"targets", {1}}, {"weights", {1.0}}};
+  for (const Named& out : run_everywhere(run_cross_entropy(c, true), DType::f32, in)) {
+    EXPECT_NEAR(out.at("losses")[0], std::log(1.0 + std::exp(1.0)), 1e-6);
+    EXPECT_EQ(out.at("logits")[0], 0.0);
+  }
+}
+
+TEST(CrossEntropy, OnAGpuATargetBeyondTheVocabularyIsNan) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU is here";
+  const Case c{2, 10, 16};
+  Named in = inputs_of(c);
+  in["targets"] = {10, -1};
+  in["weights"] = {1.0, 1.0};
+  const Named out = run_on_gpu(run_cross_entropy(c, true), DType::f32, in);
+  EXPECT_TRUE(std::isnan(out.at("losses")[0]) && std::isnan(out.at("losses")[1]));
 }
 
 TEST(CrossEntropy, RefusesWhatBreaksTheContract) {

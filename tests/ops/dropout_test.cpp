@@ -18,7 +18,8 @@ struct Case {
 };
 const std::vector<Case> kCases = {{1, 1, 1, 0.5, false},        {2, 3, 7, 0.1, true, 2}, {2, 3, 7, 0.0, true, 2},
                                   {1, 5, 64, 0.0, false},       {3, 7, 261, 0.3, true},  {4, 33, 517, 0.1, true, 1},
-                                  {2, 40, 1000, 0.9, false, 3}, {1, 70, 300, 0.0, true}};
+                                  {2, 40, 1000, 0.9, false, 3}, {1, 70, 300, 0.0, true}, {2, 65, 2048, 0.1, true},
+                                  {1, 40, 768, 0.2, true, 8}};
 
 Values sample_ids(int64_t batch, int64_t first = 1000) {
   Values ids;
@@ -35,13 +36,17 @@ Runner run_dropout(const Case& c, Place place) {
     const Buffer residual(dtype, rows, c.cols, c.gap, in.at("residual"));
     const Buffer fresh(dtype, rows, c.cols, c.gap);
     const Buffer ids = vector_of(DType::i64, in.at("ids"));
+    const Placed<uint64_t> step(kKey.step);
     const Buffer& y = place == Place::over_x ? x : place == Place::over_residual && c.residual ? residual : fresh;
-    dropout_add(
-        stream,
-        {.x = x.tensor(),
-         .residual = c.residual ? residual.tensor() : Tensor(),
-         .y = y.tensor(),
-         .dropout = {.probability = c.probability, .key = kKey, .sample_ids = ids.vector(), .length = c.length}});
+    dropout_add(stream, {.x = x.tensor(),
+                         .residual = c.residual ? residual.tensor() : Tensor(),
+                         .y = y.tensor(),
+                         .dropout = {.probability = c.probability,
+                                     .seed = kKey.seed,
+                                     .site = kKey.site,
+                                     .step = step.data(),
+                                     .sample_ids = ids.vector(),
+                                     .length = c.length}});
     return Named{{"y", y.values()}};
   };
 }
@@ -91,9 +96,13 @@ TEST(Dropout, KeepsTheRightShare) {
   const Case c{4, 100, 1000, 0.1, false};
   Named in = inputs_of(c);
   in["x"].assign(in["x"].size(), 1.0);
-  const Values y = run_on(2, run_dropout(c, Place::separate), DType::f32, in).at("y");
-  const auto dropped = static_cast<double>(std::count(y.begin(), y.end(), 0.0));
-  EXPECT_NEAR(dropped / static_cast<double>(y.size()), 0.1, 0.003);  // 6 standard deviations
+  const std::vector<Named> results = run_everywhere(run_dropout(c, Place::separate), DType::f32, in);
+  for (const Named& out : results) {
+    const Values& y = out.at("y");
+    const auto dropped = static_cast<double>(std::count(y.begin(), y.end(), 0.0));
+    EXPECT_NEAR(dropped / static_cast<double>(y.size()), 0.1, 0.003);  // 6 standard deviations
+    EXPECT_EQ(y, results.front().at("y"));                             // the same decisions on every device
+  }
 }
 
 TEST(Dropout, DoesNotDependOnTheMicroBatch) {
@@ -119,9 +128,10 @@ TEST(Dropout, RefusesWhatBreaksTheContract) {
   ThreadPool pool(1);
   Stream stream(pool);
   const Buffer x(DType::f32, 6, 4), ids = vector_of(DType::i64, {1, 2});
+  const uint64_t step = 11;
   const auto with = [&](double probability, int64_t length) {
-    return [&stream, &x, &ids, probability, length] {
-      const Dropout dropout{.probability = probability, .key = kKey, .sample_ids = ids.vector(), .length = length};
+    return [&stream, &x, &ids, &step, probability, length] {
+      const Dropout dropout{.probability = probability, .step = &step, .sample_ids = ids.vector(), .length = length};
       dropout_add(stream, {.x = x.tensor(), .y = x.tensor(), .dropout = dropout});
     };
   };

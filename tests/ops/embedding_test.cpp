@@ -11,11 +11,9 @@ struct Case {
   bool positions;
   int64_t gap = 0;
 };
-const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},
-                                  {2, 3, 5, 7, 0, true, 2},
-                                  {1, 1, 9, 16, 4, true},
-                                  {3, 50, 11, 133, 0, true},
-                                  {2, 70, 300, 257, 0, false, 1}};
+const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},    {2, 3, 5, 7, 0, true, 2},       {1, 1, 9, 16, 4, true},
+                                  {3, 50, 11, 133, 0, true}, {2, 70, 300, 257, 0, false, 1}, {2, 200, 3, 264, 0, true},
+                                  {1, 300, 1, 65, 0, false}, {4, 65, 5000, 8, 0, true}};
 
 std::string describe(const Case& c) {
   return fmt::format("batch {} length {} vocabulary {} cols {}", c.batch, c.length, c.vocabulary, c.cols);
@@ -56,6 +54,11 @@ Reference naive_forward(const Case& c) {
   };
 }
 
+Buffer backward_scratch(Stream& stream, int64_t rows) {
+  return Buffer(DType::i32, 1, embedding_backward_scratch(stream.device(), rows));
+}
+
+// With "given_positions" in the inputs: those of the rows, in place of positions along the sample.
 Runner run_backward(const Case& c) {
   return [c](Stream& stream, DType dtype, const Named& in) {
     const DType main = main_dtype(dtype);
@@ -63,11 +66,16 @@ Runner run_backward(const Case& c) {
     const Buffer dout(dtype, c.batch * c.length, c.cols, c.gap, in.at("dout"));
     const Buffer tokens(main, c.vocabulary, c.cols, c.gap, Values(static_cast<size_t>(c.vocabulary * c.cols)));
     const Buffer positions(main, positions_of(c), c.cols, c.gap, Values(static_cast<size_t>(positions_of(c) * c.cols)));
+    const Buffer scratch = backward_scratch(stream, c.batch * c.length);
+    const bool given = in.contains("given_positions");
+    const Buffer row_positions = vector_of(DType::i32, given ? in.at("given_positions") : Values(1));
     embedding_backward(stream, {.dout = dout.tensor(),
                                 .ids = ids.vector(),
                                 .tokens_gradient = tokens.tensor(),
                                 .positions_gradient = c.positions ? positions.tensor() : Tensor(),
-                                .length = c.length});
+                                .positions = given ? row_positions.vector() : Tensor(),
+                                .length = c.length,
+                                .scratch = scratch.vector()});
     Named out{{"dtokens", tokens.values()}};
     if (c.positions) out["dpositions"] = positions.values();
     return out;
@@ -108,6 +116,29 @@ TEST(Embedding, BackwardAddsInEveryDtypeAndOnAnyThreads) {
     expect_matches(
         backward, [&](const Named& inputs) { return run_on(1, backward, DType::f64, inputs); }, in);
   }
+}
+
+TEST(Embedding, GivenPositionsAddToTheirRows) {
+  const Case c{3, 50, 11, 136, 0, true};
+  Named in = inputs_of(c);
+  in["dout"] = random_values(c.batch * c.length * c.cols, 3);
+  for (int64_t row = 0; row < c.batch * c.length; ++row) {
+    in["given_positions"].push_back(static_cast<double>(row * row % 7));
+  }
+  const Reference reference = [c](const Named& inputs) {
+    Named out = run_on(1, run_backward(c), DType::f64, inputs);
+    Values expected(static_cast<size_t>(positions_of(c) * c.cols));
+    for (int64_t row = 0; row < c.batch * c.length; ++row) {
+      const auto position = static_cast<int64_t>(inputs.at("given_positions")[static_cast<size_t>(row)]);
+      for (int64_t i = 0; i < c.cols; ++i) {
+        expected[static_cast<size_t>(position * c.cols + i)] +=
+            inputs.at("dout")[static_cast<size_t>(row * c.cols + i)];
+      }
+    }
+    out["dpositions"] = expected;
+    return out;
+  };
+  expect_matches(run_backward(c), reference, in);
 }
 
 TEST(Embedding, RefusesWhatBreaksTheContract) {

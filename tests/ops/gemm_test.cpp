@@ -15,6 +15,8 @@ struct Case {
   bool bias = false;
   int64_t gap = 0;
   bool main_c = false;  // c in the main dtype, as a weight gradient has it
+  bool addend = false;
+  bool gelu = false;
 };
 
 const std::vector<Case> kCases = {
@@ -26,14 +28,19 @@ const std::vector<Case> kCases = {
     {17, 33, 65, true, true, 1.0F, true, 2},
     {64, 64, 64, false, false, 1.0F, true},
     {130, 257, 300, false, true, 0.0F, true},
-    {257, 130, 519, true, false, 1.0F, true, 0, true},
+    {257, 130, 519, true, false, 1.0F, false, 0, true},
     {700, 900, 20, false, true, 0.0F, true, 1},
     {900, 1700, 11, true, false, 1.0F},
+    {33, 17, 40, false, true, 0.0F, true, 2, false, true},
+    {128, 256, 64, false, true, 0.0F, true, 0, false, true},
+    {33, 17, 40, false, true, 0.0F, true, 1, false, false, true},
+    {128, 256, 64, false, true, 0.0F, true, 0, false, false, true},
+    {64, 32, 16, false, true, 0.0F, false, 0, false, false, true},
 };
 
 std::string describe(const Case& c) {
-  return fmt::format("({}, {}, {}) transpose {}{} beta {} bias {} gap {} main {}", c.m, c.n, c.k, c.transpose_a,
-                     c.transpose_b, c.beta, c.bias, c.gap, c.main_c);
+  return fmt::format("({}, {}, {}) transpose {}{} beta {} bias {} gap {} main {} addend {} gelu {}", c.m, c.n, c.k,
+                     c.transpose_a, c.transpose_b, c.beta, c.bias, c.gap, c.main_c, c.addend, c.gelu);
 }
 
 Runner run_gemm(const Case& c) {
@@ -44,14 +51,20 @@ Runner run_gemm(const Case& c) {
     const DType c_dtype = c.main_c ? main_dtype(dtype) : dtype;
     const Buffer result =
         c.beta == 0.0F ? Buffer(c_dtype, c.m, c.n, c.gap) : Buffer(c_dtype, c.m, c.n, c.gap, in.at("c"));
+    const Buffer addend(c_dtype, c.m, c.n, c.gap, in.at("c"));
+    const Buffer gelu_input(c_dtype, c.m, c.n, c.gap);
     gemm(stream, {.a = a.tensor(),
                   .transpose_a = c.transpose_a,
                   .b = b.tensor(),
                   .transpose_b = c.transpose_b,
                   .c = result.tensor(),
                   .beta = c.beta,
-                  .bias = c.bias ? bias.vector() : Tensor()});
-    return Named{{"c", result.values()}};
+                  .bias = c.bias ? bias.vector() : Tensor(),
+                  .addend = c.addend ? addend.tensor() : Tensor(),
+                  .gelu_input = c.gelu ? gelu_input.tensor() : Tensor()});
+    Named out{{"c", result.values()}};
+    if (c.gelu) out["gelu_input"] = gelu_input.values();
+    return out;
   };
 }
 
@@ -63,7 +76,7 @@ Reference naive_gemm(const Case& c) {
     for (int64_t i = 0; i < c.m; ++i) {
       for (int64_t j = 0; j < c.n; ++j) {
         double sum = c.bias ? in.at("bias")[static_cast<size_t>(j)] : 0.0;
-        if (c.beta != 0.0F) sum += in.at("c")[static_cast<size_t>(i * c.n + j)];
+        if (c.beta != 0.0F || c.addend) sum += in.at("c")[static_cast<size_t>(i * c.n + j)];
         for (int64_t l = 0; l < c.k; ++l) {
           sum += a[static_cast<size_t>(c.transpose_a ? l * c.m + i : i * c.k + l)] *
                  b[static_cast<size_t>(c.transpose_b ? j * c.k + l : l * c.n + j)];
@@ -71,7 +84,11 @@ Reference naive_gemm(const Case& c) {
         result[static_cast<size_t>(i * c.n + j)] = sum;
       }
     }
-    return Named{{"c", result}};
+    if (!c.gelu) return Named{{"c", result}};
+    Named out{{"gelu_input", result}};
+    for (double& x : result) x = 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    out["c"] = result;
+    return out;
   };
 }
 
@@ -108,6 +125,17 @@ TEST(Gemm, NanInAnInputIsSeen) {
 TEST(Gemm, RefusesWhatBreaksTheContract) {
   ThreadPool pool(1);
   Stream stream(pool);
+  {
+    const Buffer square(DType::f32, 4, 4), other(DType::f32, 4, 4);
+    const Gemm product{.a = square.tensor(), .b = square.tensor(), .c = other.tensor()};
+    Gemm both = product;
+    both.beta = 1.0F;
+    both.addend = square.tensor();
+    expect_refused([&] { gemm(stream, both); });
+    Gemm itself = product;
+    itself.addend = other.tensor();
+    expect_refused([&] { gemm(stream, itself); });
+  }
   const Buffer a(DType::f32, 4, 5), b(DType::f32, 5, 6), c(DType::f32, 4, 6), wrong(DType::f32, 4, 7);
   const Buffer narrow(DType::bf16, 5, 6), long_bias(DType::f32, 1, 7);
   const Tensor none;

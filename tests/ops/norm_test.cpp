@@ -12,9 +12,11 @@ struct Case {
   int64_t rows, cols, gap;
 };
 const std::vector<Case> kCases = {
-    {NormKind::layer_norm, 1, 3, 0},   {NormKind::rms_norm, 1, 1, 0},     {NormKind::layer_norm, 5, 64, 0},
-    {NormKind::rms_norm, 7, 33, 2},    {NormKind::layer_norm, 65, 77, 3}, {NormKind::layer_norm, 200, 300, 0},
-    {NormKind::rms_norm, 129, 520, 0},
+    {NormKind::layer_norm, 1, 3, 0},     {NormKind::rms_norm, 1, 1, 0},        {NormKind::layer_norm, 5, 64, 0},
+    {NormKind::rms_norm, 7, 33, 2},      {NormKind::layer_norm, 65, 77, 3},    {NormKind::layer_norm, 200, 300, 0},
+    {NormKind::rms_norm, 129, 520, 0},   {NormKind::layer_norm, 257, 2048, 0}, {NormKind::rms_norm, 70, 768, 8},
+    {NormKind::layer_norm, 33, 4096, 0}, {NormKind::rms_norm, 9, 8192, 0},     {NormKind::layer_norm, 20, 12288, 0},
+    {NormKind::layer_norm, 5, 16384, 0}, {NormKind::rms_norm, 3, 16384, 0},
 };
 constexpr double kEpsilon = 1e-5;
 
@@ -87,6 +89,8 @@ Runner run_backward(const Case& c, Residual residual) {
     const Buffer& dx = residual == Residual::is_dx ? through : residual == Residual::dy_is_dx ? dy : fresh;
     const Buffer dweight = vector_of(main, in.at("dweight0"));
     const Buffer dbias = vector_of(main, in.at("dbias0"));
+    const bool summed = in.contains("dx_sums0");
+    const Buffer dx_sums = vector_of(main, summed ? in.at("dx_sums0") : Values(1));
     const Buffer scratch(main, 1, norm_backward_scratch(c.rows, c.cols));
     norm_backward(stream, {.kind = c.kind,
                            .dy = dy.tensor(),
@@ -98,9 +102,11 @@ Runner run_backward(const Case& c, Residual residual) {
                            .dx = dx.tensor(),
                            .dweight = dweight.vector(),
                            .dbias = is_layer(c) ? dbias.vector() : Tensor(),
+                           .dx_sums = summed ? dx_sums.vector() : Tensor(),
                            .scratch = scratch.tensor()});
     Named out{{"dx", dx.values()}, {"dweight", dweight.values()}};
     if (is_layer(c)) out["dbias"] = dbias.values();
+    if (summed) out["dx_sums"] = dx_sums.values();
     return out;
   };
 }
@@ -136,12 +142,16 @@ TEST(Norm, GradientsMatchFiniteDifferences) {
 TEST(Norm, BackwardAddsResidualAndSumsInEveryDtype) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(describe(c));
-    const Named in = inputs_of(c, false);
+    Named in = inputs_of(c, false);
+    in["dx_sums0"] = random_values(c.cols, 8);
     const auto expected = [&](const Named& inputs) {
       Named zeroed = inputs;
+      zeroed.erase("dx_sums0");
       zeroed["dweight0"] = zeroed["dbias0"] = Values(static_cast<size_t>(c.cols));
       Named out = run_on(1, run_backward(c, Residual::none), DType::f64, zeroed);
       for (size_t i = 0; i < out["dx"].size(); ++i) out["dx"][i] += inputs.at("residual")[i];
+      out["dx_sums"] = inputs.at("dx_sums0");
+      for (size_t i = 0; i < out["dx"].size(); ++i) out["dx_sums"][i % static_cast<size_t>(c.cols)] += out["dx"][i];
       for (size_t i = 0; i < out["dweight"].size(); ++i) out["dweight"][i] += inputs.at("dweight0")[i];
       if (is_layer(c)) {
         for (size_t i = 0; i < out["dbias"].size(); ++i) out["dbias"][i] += inputs.at("dbias0")[i];
@@ -159,16 +169,19 @@ TEST(Norm, VarianceSurvivesALargeMean) {
   Named in = inputs_of(c, true);
   for (size_t i = 0; i < in.at("x").size(); ++i) in.at("x")[i] = 4096.0 + static_cast<double>(i % 2);
   const Named exact = naive_forward(c)(in);
-  EXPECT_LT(relative_error(run_on(1, run_forward(c), DType::f32, in).at("rstd"), exact.at("rstd")), 1e-5);
+  for (const Named& out : run_everywhere(run_forward(c), DType::f32, in)) {
+    EXPECT_LT(relative_error(out.at("rstd"), exact.at("rstd")), 1e-5);
+  }
 }
 
 TEST(Norm, NanStaysInItsRow) {
   const Case c{NormKind::rms_norm, 2, 40, 0};
   Named in = inputs_of(c, true);
   in.at("x")[3] = NAN;
-  const Named out = run_on(1, run_forward(c), DType::f32, in);
-  EXPECT_TRUE(std::isnan(out.at("y")[0]) && std::isnan(out.at("y")[39]));
-  EXPECT_FALSE(std::isnan(out.at("y")[40]));
+  for (const Named& out : run_everywhere(run_forward(c), DType::f32, in)) {
+    EXPECT_TRUE(std::isnan(out.at("y")[0]) && std::isnan(out.at("y")[39]));
+    EXPECT_FALSE(std::isnan(out.at("y")[40]));
+  }
 }
 
 TEST(Norm, RefusesWhatBreaksTheContract) {

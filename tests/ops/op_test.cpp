@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/device.h"
 #include "core/rng.h"
 
 namespace megalith::ops::testing {
@@ -14,6 +15,28 @@ constexpr double kToleranceF64 = 1e-10;
 constexpr double kToleranceF32 = 1e-5;
 constexpr double kToleranceBf16 = 2e-2;
 constexpr double kToleranceGradient = 1e-6;
+
+// The stream of the runner that is being run on a GPU.
+thread_local Stream* gpu_stream = nullptr;
+
+Device current_device() {
+  return gpu_stream == nullptr ? Device::cpu : Device::cuda;
+}
+
+// Every element size is even, so that any memory is so many bf16.
+Tensor bytes_at(const void* memory, int64_t bytes, Device device) {
+  return Tensor(const_cast<void*>(memory), DType::bf16, Shape{div_exact(bytes, 2)}, device);
+}
+
+void copy_bytes(const void* from, Device from_device, void* to, Device to_device, int64_t bytes) {
+  if (bytes == 0) return;
+  if (gpu_stream == nullptr) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  copy(*gpu_stream, bytes_at(from, bytes, from_device), bytes_at(to, bytes, to_device));
+  gpu_stream->wait();
+}
 
 double read_element(const void* element, DType dtype) {
   switch (dtype) {
@@ -77,33 +100,84 @@ double slope_of(const std::function<double(const Named&)>& loss, const Named& in
 
 }  // namespace
 
-Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap)
-    : memory_(static_cast<size_t>(rows * (cols + gap) * size_of(dtype)), std::byte{0xff}) {
-  tensor_ = Tensor(memory_.data(), dtype, Shape{rows, cols});
-  tensor_.row_stride = cols + gap;
+Memory::Memory(const void* from, int64_t bytes) : device_(current_device()), bytes_(bytes) {
+  if (device_ == Device::cpu) {  // of the heap, so that a sanitizer sees its ends
+    data_ = std::shared_ptr<void>(new std::byte[static_cast<size_t>(bytes)],
+                                  [](void* memory) { delete[] static_cast<std::byte*>(memory); });
+  } else {
+    const int64_t size = std::max<int64_t>(bytes, 16);
+    data_ = std::shared_ptr<void>(acquire_device_memory(device_, size, "test"),
+                                  [size](void* memory) { release_device_memory(Device::cuda, memory, size); });
+  }
+  copy_bytes(from, Device::cpu, data_.get(), device_, bytes);
 }
 
-Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values& values)
-    : Buffer(dtype, rows, cols, gap) {
-  MEGALITH_CHECK(static_cast<int64_t>(values.size()) == rows * cols, "{} values for ({}, {})", values.size(), rows,
+void Memory::read(void* to) const {
+  copy_bytes(data_.get(), device_, to, Device::cpu, bytes_);
+}
+
+namespace {
+
+// NaN (-1 as an integer) where there is no value.
+std::vector<std::byte> image_of(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values* values) {
+  const int64_t size = size_of(dtype);
+  std::vector<std::byte> image(static_cast<size_t>(rows * (cols + gap) * size), std::byte{0xff});
+  if (values == nullptr) return image;
+  MEGALITH_CHECK(static_cast<int64_t>(values->size()) == rows * cols, "{} values for ({}, {})", values->size(), rows,
                  cols);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
-      write_element(memory_.data() + (r * tensor_.row_stride + c) * size_of(dtype), dtype,
-                    values[static_cast<size_t>(r * cols + c)]);
+      write_element(image.data() + (r * (cols + gap) + c) * size, dtype, (*values)[static_cast<size_t>(r * cols + c)]);
     }
   }
+  return image;
 }
 
+}  // namespace
+
+Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values* values)
+    : memory_(image_of(dtype, rows, cols, gap, values).data(), rows * (cols + gap) * size_of(dtype)),
+      tensor_(memory_.data(), dtype, Shape{rows, cols}, memory_.device()) {
+  tensor_.row_stride = cols + gap;
+}
+
+Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap) : Buffer(dtype, rows, cols, gap, nullptr) {}
+
+Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values& values)
+    : Buffer(dtype, rows, cols, gap, &values) {}
+
 Values Buffer::values() const {
-  Values values;
   const int64_t size = size_of(tensor_.dtype);
+  std::vector<std::byte> image(static_cast<size_t>(tensor_.rows() * tensor_.row_stride * size));
+  memory_.read(image.data());
+  Values values;
   for (int64_t r = 0; r < tensor_.rows(); ++r) {
-    const std::byte* row = memory_.data() + r * tensor_.row_stride * size;
+    const std::byte* row = image.data() + r * tensor_.row_stride * size;
     for (int64_t c = 0; c < tensor_.cols(); ++c) values.push_back(read_element(row + c * size, tensor_.dtype));
     const bool gap_untouched = std::all_of(row + tensor_.cols() * size, row + tensor_.row_stride * size,
                                            [](std::byte byte) { return byte == std::byte{0xff}; });
     EXPECT_TRUE(gap_untouched) << "the gap after row " << r << " was written to";
+  }
+  return values;
+}
+
+void write_values(const Tensor& to, const Values& values) {
+  const std::vector<std::byte> image = image_of(to.dtype, to.rows(), to.cols(), 0, &values);
+  const int64_t bytes = to.cols() * size_of(to.dtype);
+  for (int64_t r = 0; r < to.rows(); ++r) {
+    auto* row = static_cast<std::byte*>(to.data) + r * to.row_stride * size_of(to.dtype);
+    copy_bytes(image.data() + r * bytes, Device::cpu, row, to.device, bytes);
+  }
+}
+
+Values read_values(const Tensor& from) {
+  const int64_t size = size_of(from.dtype);
+  std::vector<std::byte> row(static_cast<size_t>(from.cols() * size));
+  Values values;
+  for (int64_t r = 0; r < from.rows(); ++r) {
+    const auto* source = static_cast<const std::byte*>(from.data) + r * from.row_stride * size;
+    copy_bytes(source, from.device, row.data(), Device::cpu, from.cols() * size);
+    for (int64_t c = 0; c < from.cols(); ++c) values.push_back(read_element(row.data() + c * size, from.dtype));
   }
   return values;
 }
@@ -138,28 +212,70 @@ Named run_on(int threads, const Runner& runner, DType dtype, const Named& inputs
   return runner(stream, dtype, inputs);
 }
 
+bool has_gpu() {
+  static const bool found = !find_accelerators().empty();
+  return found;
+}
+
+Named run_on_gpu(const Runner& runner, DType dtype, const Named& inputs) {
+  ThreadPool pool(1);
+  Stream stream(pool, Device::cuda);
+  struct Current {
+    explicit Current(Stream& stream) { gpu_stream = &stream; }
+    ~Current() { gpu_stream = nullptr; }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+  } const current(stream);
+  Named outputs = runner(stream, dtype, inputs);
+  stream.wait();
+  return outputs;
+}
+
+std::vector<Named> run_everywhere(const Runner& runner, DType dtype, const Named& inputs) {
+  std::vector<Named> results{run_on(1, runner, dtype, inputs)};
+  if (has_gpu()) results.push_back(run_on_gpu(runner, dtype, inputs));
+  return results;
+}
+
+namespace {
+
+void expect_close(const Named& actual, const Named& expected, DType dtype, const char* where) {
+  for (const auto& [name, values] : expected) {
+    const double error = relative_error(actual.at(name), values);
+    EXPECT_TRUE(error <= tolerance_of(dtype))
+        << name << " in " << name_of(dtype) << " on the " << where << ": relative error " << error;
+  }
+}
+
+void expect_identical(const Named& actual, const Named& expected, DType dtype, const std::string& between) {
+  for (const auto& [name, values] : expected) {
+    ASSERT_EQ(actual.at(name).size(), values.size());
+    EXPECT_EQ(std::memcmp(actual.at(name).data(), values.data(), values.size() * sizeof(double)), 0)
+        << name << " in " << name_of(dtype) << " differs between " << between;
+  }
+}
+
+}  // namespace
+
 void expect_matches(const Runner& runner, const Reference& reference, const Named& inputs) {
   const Named expected = reference(inputs);
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    const Named actual = run_on(2, runner, dtype, inputs);
-    for (const auto& [name, values] : expected) {
-      const double error = relative_error(actual.at(name), values);
-      EXPECT_TRUE(error <= tolerance_of(dtype)) << name << " in " << name_of(dtype) << ": relative error " << error;
-    }
+    expect_close(run_on(2, runner, dtype, inputs), expected, dtype, "CPU");
   }
   expect_same_on_any_threads(runner, inputs);
+  if (!has_gpu()) return;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Named first = run_on_gpu(runner, dtype, inputs);
+    expect_close(first, expected, dtype, "GPU");
+    expect_identical(run_on_gpu(runner, dtype, inputs), first, dtype, "two runs on the GPU");
+  }
 }
 
 void expect_same_on_any_threads(const Runner& runner, const Named& inputs) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Named one = run_on(1, runner, dtype, inputs);
     for (const int threads : {2, 3}) {
-      const Named many = run_on(threads, runner, dtype, inputs);
-      for (const auto& [name, values] : one) {
-        ASSERT_EQ(many.at(name).size(), values.size());
-        EXPECT_EQ(std::memcmp(many.at(name).data(), values.data(), values.size() * sizeof(double)), 0)
-            << name << " in " << name_of(dtype) << " differs between 1 and " << threads << " threads";
-      }
+      expect_identical(run_on(threads, runner, dtype, inputs), one, dtype, fmt::format("1 and {} threads", threads));
     }
   }
 }
@@ -207,6 +323,10 @@ void expect_refused(const std::function<void()>& body) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
   }
+}
+
+TEST(Gpu, IsPresent) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU is here (or this build has no CUDA): every case ran on the CPU alone";
 }
 
 }  // namespace megalith::ops::testing

@@ -1,46 +1,148 @@
 #include "ops/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/op_test.h"
 
 namespace megalith::ops::testing {
 namespace {
 
-const std::vector<int64_t> kSizes = {1, 7, 64, 1000, kSquareTile, kSquareTile + 3, 3 * kSquareTile + 5};
+const std::vector<int64_t> kSizes = {1, 7, 64, 1000, kUpdateTile, kUpdateTile + 3, 3 * kUpdateTile + 5};
 
-Runner run_sum_of_squares() {
-  return [](Stream& stream, DType dtype, const Named& in) {
-    const Buffer x = vector_of(dtype, in.at("x"));
-    const Buffer partials(DType::f64, 1, ceil_div(x.tensor().elements(), kSquareTile));
-    sum_of_squares(stream, {.x = x.tensor(), .partials = partials.vector()});
-    return Named{{"partials", partials.values()}};
+// The state of one parameter. It begins `offset` elements into its memory, so that not every parameter is aligned.
+struct Parameter {
+  Buffer weights, master, gradient, exp_avg, exp_avg_sq;
+  bool own_master;
+
+  static Buffer make(DType dtype, const Values& values, int64_t offset) {
+    Values shifted(values.size() + static_cast<size_t>(offset));
+    std::copy(values.begin(), values.end(), shifted.begin() + offset);
+    return vector_of(dtype, shifted);
+  }
+  Parameter(DType dtype, const Named& in, bool owns, int64_t offset)
+      : weights(make(dtype, in.at("w"), offset)),
+        master(make(main_dtype(dtype), in.at("w"), offset)),
+        gradient(make(main_dtype(dtype), in.at("g"), offset)),
+        exp_avg(make(main_dtype(dtype), in.at("m"), offset)),
+        exp_avg_sq(make(main_dtype(dtype), in.at("v"), offset)),
+        own_master(owns || dtype == DType::bf16),
+        offset_(offset) {}
+
+  UpdateTensors tensors(float weight_decay) const {
+    return {.weights = part(weights),
+            .master = part(own_master ? master : weights),
+            .gradient = part(gradient),
+            .exp_avg = part(exp_avg),
+            .exp_avg_sq = part(exp_avg_sq),
+            .weight_decay = weight_decay};
+  }
+  Values values(const Buffer& buffer) const {
+    const Values all = buffer.values();
+    return {all.begin() + offset_, all.end()};
+  }
+
+ private:
+  Tensor part(const Buffer& buffer) const {
+    const Tensor all = buffer.tensor().slice_cols(offset_, buffer.tensor().cols());
+    return Tensor(all.data, all.dtype, Shape{all.cols()}, all.device);
+  }
+  int64_t offset_;
+};
+
+// ---- the norm of gradients ---------------------------------------------------------------------------------------
+
+// Gradients of three parameters: "g0", "g1", "g2".
+Runner run_gradient_norm(double max_norm = 0.0, bool skip_stays = false, int32_t skip_before = 0) {
+  return [=](Stream& stream, DType dtype, const Named& in) {
+    std::vector<Buffer> gradients;
+    std::vector<UpdateTensors> tensors;
+    for (const char* name : {"g0", "g1", "g2"}) {
+      gradients.push_back(vector_of(main_dtype(dtype), in.at(name)));
+      const Tensor gradient = gradients.back().vector();
+      Tensor weights = gradient;
+      weights.dtype = dtype;  // never looked at
+      tensors.push_back({weights, gradient, gradient, gradient, gradient});
+    }
+    const std::vector<UpdateTile> tiles = make_update_tiles(tensors);
+    const Placed<UpdateTile> placed{std::span<const UpdateTile>(tiles)};
+    const auto count = static_cast<int64_t>(tiles.size());
+    const Buffer partials(DType::f64, 1, count);
+    UpdateScalars before;
+    before.skip = skip_before;
+    const Placed<UpdateScalars> scalars(before);
+    gradient_norm(stream, {.tiles = {.tiles = placed.data(), .count = count, .weights = dtype},
+                           .partials = partials.vector(),
+                           .scalars = scalars.data()});
+    clip_gradients(stream, {.scalars = scalars.data(), .max_norm = max_norm, .skip_stays = skip_stays});
+    const UpdateScalars after = scalars.value();
+    return Named{{"squared_norm", {after.squared_norm}},
+                 {"norm", {after.gradient_norm}},
+                 {"factor", {after.gradient_factor}},
+                 {"first_non_finite", {static_cast<double>(after.first_non_finite)}},
+                 {"skip", {static_cast<double>(after.skip)}}};
   };
 }
 
-TEST(SumOfSquares, SumsEachTile) {
+Named gradients_of(int64_t size) {
+  return {{"g0", random_values(size, 1)}, {"g1", random_values(3, 2)}, {"g2", random_values(100, 3)}};
+}
+
+TEST(GradientNorm, IsThatOfAllGradients) {
   for (const int64_t size : kSizes) {
     SCOPED_TRACE(size);
-    expect_matches(run_sum_of_squares(),
-                   [](const Named& in) {
-                     Values partials;
-                     for (size_t i = 0; i < in.at("x").size(); ++i) {
-                       if (i % kSquareTile == 0) partials.push_back(0.0);
-                       partials.back() += in.at("x")[i] * in.at("x")[i];
-                     }
-                     return Named{{"partials", partials}};
-                   },
-                   {{"x", random_values(size, 1)}});
+    for (const double max_norm : {0.0, 1.0, 1e6}) {
+      const Reference reference = [max_norm](const Named& in) {
+        double sum = 0.0;
+        for (const auto& [name, values] : in) {
+          sum = std::inner_product(values.begin(), values.end(), values.begin(), sum);
+        }
+        const double norm = std::sqrt(sum);
+        return Named{{"squared_norm", {sum}},
+                     {"norm", {norm}},
+                     {"factor", {static_cast<float>(max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0)}},
+                     {"first_non_finite", {-1.0}},
+                     {"skip", {0.0}}};
+      };
+      expect_matches(run_gradient_norm(max_norm), reference, gradients_of(size));
+    }
   }
 }
 
-TEST(SumOfSquares, TellsOfWhatIsNotFinite) {
+TEST(GradientNorm, NamesTheFirstParameterThatIsNotFinite) {
   for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
-    Values x = random_values(1000, 1);
-    x[777] = bad;
-    EXPECT_FALSE(std::isfinite(run_on(1, run_sum_of_squares(), DType::f32, {{"x", x}}).at("partials")[0]));
+    Named in = gradients_of(kUpdateTile + 3);
+    in["g1"][2] = bad;
+    in["g2"][50] = bad;
+    for (const Named& out : run_everywhere(run_gradient_norm(1.0), DType::f32, in)) {
+      EXPECT_EQ(out.at("first_non_finite")[0], 1.0);
+      EXPECT_EQ(out.at("skip")[0], 1.0);
+      EXPECT_FALSE(std::isfinite(out.at("norm")[0]));
+    }
   }
 }
+
+TEST(GradientNorm, LargeGradientsDoNotOverflow) {
+  Named in = gradients_of(10);
+  in["g0"][3] = 1e30;
+  for (const Named& out : run_everywhere(run_gradient_norm(1.0), DType::f32, in)) {
+    EXPECT_NEAR(out.at("norm")[0], 1e30, 1e23);
+    EXPECT_EQ(out.at("skip")[0], 0.0);
+  }
+}
+
+TEST(ClipGradients, ASkipStaysWhereItShould) {
+  const Named in = gradients_of(10);
+  for (const Named& out : run_everywhere(run_gradient_norm(1.0, true, 1), DType::f32, in)) {
+    EXPECT_EQ(out.at("skip")[0], 1.0);
+  }
+  for (const Named& out : run_everywhere(run_gradient_norm(1.0, false, 1), DType::f32, in)) {
+    EXPECT_EQ(out.at("skip")[0], 0.0);
+  }
+}
+
+// ---- AdamW -------------------------------------------------------------------------------------------------------
 
 UpdateScalars some_scalars(int32_t skip = 0) {
   return {.learning_rate = 0.01F,
@@ -50,45 +152,52 @@ UpdateScalars some_scalars(int32_t skip = 0) {
           .skip = skip};
 }
 
-constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8, kDecay = 0.1;
+constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8;
+constexpr float kDecay = 0.125F;
 
-Runner run_adamw(UpdateScalars scalars, bool own_master) {
-  return [scalars, own_master](Stream& stream, DType dtype, const Named& in) {
-    const DType main = main_dtype(dtype);
-    const Buffer weights = vector_of(dtype, in.at("w"));
-    const Buffer copy = vector_of(main, in.at("w"));
-    const Buffer& master = own_master || dtype == DType::bf16 ? copy : weights;
-    const Buffer gradient = vector_of(main, in.at("g"));
-    const Buffer m = vector_of(main, in.at("m"));
-    const Buffer v = vector_of(main, in.at("v"));
-    adamw(stream, {.weights = weights.vector(),
-                   .master = master.vector(),
-                   .gradient = gradient.vector(),
-                   .exp_avg = m.vector(),
-                   .exp_avg_sq = v.vector(),
-                   .scalars = &scalars,
+// The same parameter twice: aligned and with decay, then not aligned and without.
+Runner run_adamw(UpdateScalars given, bool own_master) {
+  return [given, own_master](Stream& stream, DType dtype, const Named& in) {
+    const Parameter decayed(dtype, in, own_master, 0);
+    const Parameter plain(dtype, in, own_master, 1);
+    const std::vector<UpdateTile> tiles =
+        make_update_tiles(std::vector<UpdateTensors>{decayed.tensors(kDecay), plain.tensors(0.0F)});
+    const Placed<UpdateTile> placed{std::span<const UpdateTile>(tiles)};
+    const Placed<UpdateScalars> scalars(given);
+    adamw(stream, {.tiles = {.tiles = placed.data(), .count = static_cast<int64_t>(tiles.size()), .weights = dtype},
+                   .scalars = scalars.data(),
                    .beta1 = kBeta1,
                    .beta2 = kBeta2,
-                   .epsilon = kEpsilon,
-                   .weight_decay = kDecay});
-    return Named{{"w", weights.values()}, {"master", master.values()}, {"m", m.values()}, {"v", v.values()}};
+                   .epsilon = kEpsilon});
+    Named out;
+    for (const Parameter* p : {&decayed, &plain}) {
+      const std::string suffix = p == &decayed ? "" : "_plain";
+      out["w" + suffix] = p->values(p->weights);
+      out["master" + suffix] = p->values(p->own_master ? p->master : p->weights);
+      out["m" + suffix] = p->values(p->exp_avg);
+      out["v" + suffix] = p->values(p->exp_avg_sq);
+    }
+    return out;
   };
 }
 
 Named naive_adamw(const Named& in) {
   const UpdateScalars s = some_scalars();
   Named out;
-  for (size_t i = 0; i < in.at("w").size(); ++i) {
-    const double g = s.gradient_factor * in.at("g")[i];
-    const double m = kBeta1 * in.at("m")[i] + (1.0 - kBeta1) * g;
-    const double v = kBeta2 * in.at("v")[i] + (1.0 - kBeta2) * g * g;
-    const double w = in.at("w")[i];
-    const double step = (m / s.bias_correction1) / (std::sqrt(v / s.bias_correction2) + kEpsilon) + kDecay * w;
-    out["m"].push_back(m);
-    out["v"].push_back(v);
-    out["w"].push_back(w - s.learning_rate * step);
+  for (const double decay : {static_cast<double>(kDecay), 0.0}) {
+    const std::string suffix = decay > 0.0 ? "" : "_plain";
+    for (size_t i = 0; i < in.at("w").size(); ++i) {
+      const double g = s.gradient_factor * in.at("g")[i];
+      const double m = kBeta1 * in.at("m")[i] + (1.0 - kBeta1) * g;
+      const double v = kBeta2 * in.at("v")[i] + (1.0 - kBeta2) * g * g;
+      const double w = in.at("w")[i];
+      const double step = (m / s.bias_correction1) / (std::sqrt(v / s.bias_correction2) + kEpsilon) + decay * w;
+      out["m" + suffix].push_back(m);
+      out["v" + suffix].push_back(v);
+      out["w" + suffix].push_back(w - s.learning_rate * step);
+    }
+    out["master" + suffix] = out["w" + suffix];
   }
-  out["master"] = out["w"];
   return out;
 }
 
@@ -109,46 +218,62 @@ TEST(AdamW, MatchesItsFormula) {
 
 TEST(AdamW, Bf16WeightsKeepAnFp32Master) {
   const Named in = adam_inputs(100);
-  const Named out = run_on(1, run_adamw(some_scalars(), true), DType::bf16, in);
-  EXPECT_LT(relative_error(out.at("master"), naive_adamw(in).at("w")), 1e-6);
-  for (size_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(out.at("w")[i], static_cast<float>(bfloat16(static_cast<float>(out.at("master")[i]))));
+  for (const Named& out : run_everywhere(run_adamw(some_scalars(), true), DType::bf16, in)) {
+    EXPECT_LT(relative_error(out.at("master"), naive_adamw(in).at("w")), 1e-6);
+    for (size_t i = 0; i < 100; ++i) {
+      EXPECT_EQ(out.at("w")[i], static_cast<float>(bfloat16(static_cast<float>(out.at("master")[i]))));
+    }
   }
 }
 
 TEST(AdamW, SkipLeavesEverythingUntouched) {
   const Named in = adam_inputs(1000);
-  const Named out = run_on(1, run_adamw(some_scalars(1), true), DType::f64, in);
-  for (const char* name : {"w", "m", "v"}) EXPECT_EQ(out.at(name), in.at(name)) << name;
-  EXPECT_EQ(out.at("master"), in.at("w"));
+  for (const Named& out : run_everywhere(run_adamw(some_scalars(1), true), DType::f32, in)) {
+    for (const char* name : {"w", "m"}) EXPECT_EQ(out.at(name), in.at(name)) << name;
+    EXPECT_EQ(out.at("master"), in.at("w"));
+  }
 }
 
 TEST(AdamW, ZeroGradientAndMomentsOnlyDecay) {
   Named in = adam_inputs(9);
   in["g"] = in["m"] = in["v"] = Values(9);
-  const Named out = run_on(1, run_adamw(some_scalars(), false), DType::f32, in);
-  for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(out.at("w")[i], in.at("w")[i] * (1.0 - 0.01 * kDecay), 1e-6);
+  for (const Named& out : run_everywhere(run_adamw(some_scalars(), false), DType::f32, in)) {
+    for (size_t i = 0; i < 9; ++i) {
+      EXPECT_NEAR(out.at("w")[i], in.at("w")[i] * (1.0 - 0.01 * static_cast<double>(kDecay)), 1e-6);
+      EXPECT_EQ(out.at("w_plain")[i], in.at("w")[i]);
+    }
+  }
+}
+
+TEST(UpdateTiles, CutEveryParameterOnItsOwn) {
+  const Named in = adam_inputs(2 * kUpdateTile + 5);
+  const Parameter large(DType::f32, in, false, 0), small(DType::f32, adam_inputs(3), false, 0);
+  const std::vector<UpdateTile> tiles =
+      make_update_tiles(std::vector<UpdateTensors>{large.tensors(kDecay), small.tensors(0.0F)});
+  ASSERT_EQ(tiles.size(), 4U);
+  EXPECT_EQ(tiles[2].elements, 5);
+  EXPECT_EQ(tiles[2].parameter, 0);
+  EXPECT_EQ(tiles[3].elements, 3);
+  EXPECT_EQ(tiles[3].parameter, 1);
+  EXPECT_EQ(tiles[1].gradient, large.gradient.tensor().as<float>() + kUpdateTile);
 }
 
 TEST(Optimizer, RefusesWhatBreaksTheContract) {
   ThreadPool pool(1);
   Stream stream(pool);
-  const UpdateScalars scalars;
   const Buffer narrow(DType::bf16, 1, 8), main(DType::f32, 1, 8), shorter(DType::f32, 1, 7);
-  const auto with = [&](const Buffer& master, const Buffer& gradient, const UpdateScalars* given) {
-    return [&stream, &narrow, &main, &master, &gradient, given] {
-      adamw(stream, {.weights = narrow.vector(),
-                     .master = master.vector(),
-                     .gradient = gradient.vector(),
-                     .exp_avg = main.vector(),
-                     .exp_avg_sq = main.vector(),
-                     .scalars = given});
+  const auto with = [&](const Buffer& master, const Buffer& gradient) {
+    return [&narrow, &main, &master, &gradient] {
+      make_update_tiles(std::vector<UpdateTensors>{
+          {narrow.vector(), master.vector(), gradient.vector(), main.vector(), main.vector()}});
     };
   };
-  expect_refused(with(narrow, main, &scalars));
-  expect_refused(with(main, shorter, &scalars));
-  expect_refused(with(main, main, nullptr));
-  expect_refused([&] { sum_of_squares(stream, {.x = main.tensor(), .partials = main.tensor()}); });
+  EXPECT_NO_THROW(with(main, main)());
+  expect_refused(with(narrow, main));
+  expect_refused(with(main, shorter));
+  expect_refused([&] { adamw(stream, {}); });
+  UpdateScalars scalars;
+  expect_refused([&] { gradient_norm(stream, {.tiles = {}, .partials = main.vector(), .scalars = &scalars}); });
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace {
 struct Case {
   int64_t batch, length, heads, dim, offset, gap;
 };
-const std::vector<Case> kCases = {
-    {1, 1, 1, 2, 0, 0}, {2, 5, 3, 6, 0, 4}, {1, 1, 2, 64, 9, 0}, {3, 33, 4, 64, 2, 10}, {1, 300, 2, 130, 0, 3}};
+const std::vector<Case> kCases = {{1, 1, 1, 2, 0, 0},    {2, 5, 3, 6, 0, 4},     {1, 1, 2, 64, 9, 0},
+                                  {3, 33, 4, 64, 2, 10}, {1, 300, 2, 130, 0, 3}, {2, 100, 6, 128, 0, 0},
+                                  {1, 64, 12, 64, 3, 64}};
 
 float angle_of(const Case& c, int64_t position, int64_t i) {
   return static_cast<float>(static_cast<double>(position) *

@@ -1,9 +1,23 @@
 #include "core/device.h"
 
+#include "core/cuda_runtime.h"
+
 namespace megalith {
+
+namespace {
+[[noreturn]] void refuse() {
+  user_error("a GPU was asked for, but this build of Megalith has no CUDA; use trainer.accelerator=cpu");
+}
+}  // namespace
 
 std::vector<Accelerator> find_accelerators() {
   return {};
+}
+void require_accelerator() {
+  refuse();
+}
+DeviceMemory device_memory() {
+  refuse();
 }
 
 namespace cuda {
@@ -12,6 +26,40 @@ void* acquire_memory(int64_t, const std::string& owner) {
              owner);
 }
 void release_memory(void*) noexcept {}
+void* acquire_pinned_memory(int64_t, const std::string&) {
+  refuse();
+}
+void release_pinned_memory(void*) noexcept {}
+void* create_stream() {
+  refuse();
+}
+void destroy_stream(void*) noexcept {}
+void wait_for_stream(void*) {
+  refuse();
+}
+void copy(void*, const void*, void*, int64_t) {
+  refuse();
+}
+void* create_event() {
+  refuse();
+}
+void destroy_event(void*) noexcept {}
+void record_event(void*, void*) {
+  refuse();
+}
+void wait_for_event(void*) {
+  refuse();
+}
+double seconds_between(void*, void*) {
+  refuse();
+}
+void* record_graph(void*, const std::function<void()>&) {
+  refuse();
+}
+void launch_graph(void*, void*) {
+  refuse();
+}
+void destroy_graph(void*) noexcept {}
 }  // namespace cuda
 
 }  // namespace megalith

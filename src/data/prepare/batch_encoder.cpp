@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "core/error.h"
 
@@ -29,18 +28,6 @@ std::string_view without_carriage_return(std::string_view line) {
   return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
 }
 }  // namespace
-
-std::string_view name_of(SpecialText policy) {
-  switch (policy) {
-    case SpecialText::plain:
-      return "plain";
-    case SpecialText::encode:
-      return "encode";
-    case SpecialText::reject:
-      return "reject";
-  }
-  return "?";
-}
 
 int64_t EncodedBatch::bytes() const {
   size_t sum = 0;
@@ -90,10 +77,10 @@ bool BatchEncoder::add_document(EncodedBatch& out, std::optional<std::string_vie
     } else if (options_.append_eod) {
       ids.push_back(tokenizer_.eod());
     }
-    const size_t length = ids.size() - begins[key];
-    if (length > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-      return refuse(BadLine::too_many_tokens,
-                    fmt::format("{} of them; the format counts a sequence in 32 bits", length));
+    const auto length = static_cast<int64_t>(ids.size() - begins[key]);
+    if (length > options_.max_document_tokens) {
+      return refuse(BadLine::too_many_tokens, fmt::format("{} in one document, and the format can count {}", length,
+                                                          options_.max_document_tokens));
     }
     text_bytes += std::ssize(document);
   }

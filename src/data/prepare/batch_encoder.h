@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,14 +13,13 @@
 
 namespace megalith::data {
 
-std::string_view name_of(SpecialText policy);
-
 struct EncodeOptions {
   std::vector<std::string> json_keys = {"text"};
   std::vector<FieldFilter> keep;
   BadText bad_text = BadText::reject;
   OnError on_error = OnError::fail;
   int64_t max_document_bytes = int64_t{4} << 30;
+  int64_t max_document_tokens = std::numeric_limits<int32_t>::max();  // the index counts a sequence in 32 bits
   bool append_eod = false;
   std::optional<int32_t> bos;  // put before every document
   // Looking for special strings costs a little: not asked for, they are plain text and not counted.

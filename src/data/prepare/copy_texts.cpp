@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "data/prepare/batch_reader.h"
 #include "data/prepare/digest.h"
+#include "data/prepare/prepare_config.h"
 #include "data/prepare/publish.h"
 
 namespace megalith::data {
@@ -32,9 +33,7 @@ class Copy {
     record_ = folder / (output.path.filename().string() + ".json");
     make_parent_directory(record_);
     nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
-    for (const InputFile& file : output.inputs) {
-      inputs.push_back({{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}});
-    }
+    for (const InputFile& file : output.inputs) inputs.push_back(input_to_json(file));
     nlohmann::ordered_json keep = nlohmann::ordered_json::array();
     for (const FieldFilter& filter : options.keep) keep.push_back({{"path", filter.path}, {"values", filter.values}});
     config_ = {{"inputs", inputs},

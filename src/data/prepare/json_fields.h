@@ -26,6 +26,9 @@ struct JsonProblem {
   std::string detail;
 };
 
+// User error in a build without simdjson, which cannot read JSON lines.
+void require_json_reader();
+
 // Takes the values at some paths out of one JSON object a line. A path names keys from the outside in, separated by
 // dots ("meta.source"); "\." is a dot within a key. Keys are compared after their escapes are resolved, and of equal
 // keys the last one counts, as in Python. Fields that no path names are passed over without a look inside.

@@ -3,63 +3,11 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "data/utf8.h"
 
 namespace megalith::data {
 
 namespace {
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-struct Lead {
-  int length = 0;  // 0: no character begins with this byte
-  unsigned char second_low = 0x80;
-  unsigned char second_high = 0xBF;
-};
-
-Lead lead_of(unsigned char byte) {
-  if (byte < 0x80) return {1};
-  if (byte >= 0xC2 && byte <= 0xDF) return {2};
-  if (byte == 0xE0) return {3, 0xA0, 0xBF};
-  if (byte == 0xED) return {3, 0x80, 0x9F};
-  if (byte >= 0xE1 && byte <= 0xEF) return {3};
-  if (byte == 0xF0) return {4, 0x90, 0xBF};
-  if (byte >= 0xF1 && byte <= 0xF3) return {4};
-  if (byte == 0xF4) return {4, 0x80, 0x8F};
-  return {};
-}
-
-// How many bytes from the start of `text` belong together, and whether they are a character.
-std::pair<size_t, bool> next_sequence(std::string_view text) {
-  const Lead lead = lead_of(static_cast<unsigned char>(text[0]));
-  if (lead.length == 0) return {1, false};
-  size_t count = 1;
-  for (; count < static_cast<size_t>(lead.length) && count < text.size(); ++count) {
-    const auto byte = static_cast<unsigned char>(text[count]);
-    const unsigned char low = count == 1 ? lead.second_low : 0x80;
-    const unsigned char high = count == 1 ? lead.second_high : 0xBF;
-    if (byte < low || byte > high) break;
-  }
-  return {count, count == static_cast<size_t>(lead.length)};
-}
-
-void append_code_point(std::string& text, uint32_t code) {
-  const auto put = [&text](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6);
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3F));
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
-}
-
 std::optional<uint32_t> read_hex4(std::string_view text) {
   if (text.size() < 4) return std::nullopt;
   uint32_t value = 0;
@@ -115,17 +63,6 @@ std::vector<std::string> split_json_path(std::string_view path) {
   return keys;
 }
 
-std::string replace_ill_formed_utf8(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const auto [count, is_character] = next_sequence(bytes);
-    text += is_character ? bytes.substr(0, count) : kReplacement;
-    bytes.remove_prefix(count);
-  }
-  return text;
-}
-
 std::optional<std::string> unescape_with_replacement(std::string_view quoted) {
   std::string text;
   for (size_t i = 1; i < quoted.size(); ++i) {
@@ -150,9 +87,9 @@ std::optional<std::string> unescape_with_replacement(std::string_view quoted) {
       }
     }
     if (*code >= 0xD800 && *code < 0xE000) {
-      text += kReplacement;
+      text += kReplacementCharacter;
     } else {
-      append_code_point(text, *code);
+      append_utf8(text, *code);
     }
   }
   return std::nullopt;

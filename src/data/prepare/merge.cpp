@@ -9,6 +9,7 @@
 #include "data/prepare/digest.h"
 #include "data/prepare/index_stream.h"
 #include "data/prepare/input_list.h"
+#include "data/prepare/prepare_config.h"
 #include "data/prepare/publish.h"
 
 namespace megalith::data {
@@ -38,7 +39,7 @@ Plan make_plan(const std::vector<std::string>& inputs) {
     plan.counts.sequences += dataset.sequences();
     plan.counts.tokens += dataset.tokens();
     for (const InputFile& file : list_inputs({prefix + ".bin", prefix + ".idx"}, /*sort_all=*/false)) {
-      plan.inputs.push_back({{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}});
+      plan.inputs.push_back(input_to_json(file));
     }
   }
   plan.bytes = plan.counts.tokens * size_of(plan.type);

@@ -1,39 +1,16 @@
 #include "data/prepare/prepare_plan.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "data/prepare/digest.h"
+#include "data/prepare/prepare_config.h"
 #include "data/prepare/publish.h"
-#include "data/prepare/sidecar.h"
 
 namespace megalith::data {
 
 namespace {
 using Json = nlohmann::ordered_json;
-
-Json to_json(const InputFile& file) {
-  return {{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}};
-}
-
-// Everything besides the inputs that the bytes of an output depend on.
-Json config_of(const Tokenizer& tokenizer, const PrepareOptions& options) {
-  const EncodeOptions& encode = options.encode;
-  Json keep = Json::array();
-  for (const FieldFilter& filter : encode.keep) keep.push_back({{"path", filter.path}, {"values", filter.values}});
-  return {{"tokenizer", Json::parse(describe_tokenizer(tokenizer))},
-          {"special_text", name_of(encode.special_text)},
-          {"append_eod", encode.append_eod},
-          {"bos", encode.bos ? Json(*encode.bos) : Json(nullptr)},
-          {"json_keys", encode.json_keys},
-          {"keep", keep},
-          {"on_error", encode.on_error == OnError::fail ? "fail" : "skip"},
-          {"bad_text", encode.bad_text == BadText::reject ? "reject" : "replace"},
-          {"max_document_bytes", encode.max_document_bytes},
-          {"text_documents", options.text_documents == TextDocuments::whole_file ? "whole_file" : "blank_lines"},
-          {"format", static_cast<int>(options.format)}};
-}
 
 int64_t shard_count(const PrepareOptions& options, int64_t files) {
   if (!options.numbered) return 1;
@@ -55,14 +32,17 @@ PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options)
   const auto files = list_inputs(options.inputs, options.numbered);
   for (const InputFile& file : files) {
     const Cut cut = cut_of(file.path, options.format, options.text_documents);
-    if (cut == Cut::lines) continue;
+    if (cut == Cut::lines) {
+      require_json_reader();
+      continue;
+    }
     if (options.encode.json_keys.size() != 1) {
       user_error("input {} is plain text, which cannot have {} JSON keys", file.path.string(),
                  options.encode.json_keys.size());
     }
     if (!options.encode.keep.empty()) user_error("input {} is plain text, which has no fields", file.path.string());
   }
-  const Json config = config_of(tokenizer, options);
+  const Json config = config_to_json(tokenizer, options);
   const int64_t count = shard_count(options, std::ssize(files));
   const int width = std::max(2, static_cast<int>(std::to_string(count - 1).size()));
   PreparePlan plan;
@@ -75,7 +55,7 @@ PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options)
     shard.prefix = options.numbered ? fmt::format("{}_{:0{}}", options.output_prefix, i, width) : options.output_prefix;
     shard.inputs = options.numbered ? slice(files, begin, end) : files;
     Json inputs = Json::array();
-    for (const InputFile& file : shard.inputs) inputs.push_back(to_json(file));
+    for (const InputFile& file : shard.inputs) inputs.push_back(input_to_json(file));
     shard.config_hash = digest_of(Json{{"config", config}, {"inputs", inputs}}.dump());
     shards.push_back({{"prefix", shard.prefix}, {"config_hash", shard.config_hash}, {"inputs", inputs}});
   }

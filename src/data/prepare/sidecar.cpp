@@ -1,50 +1,34 @@
 #include "data/prepare/sidecar.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "data/prepare/prepare_config.h"
 #include "data/prepare/publish.h"
 
 namespace megalith::data {
-
-std::string describe_tokenizer(const Tokenizer& tokenizer) {
-  const TokenizerIdentity identity = tokenizer.identity();
-  return nlohmann::ordered_json{{"type", identity.type},           {"grammar", identity.grammar},
-                                {"reference", identity.reference}, {"unicode_version", identity.unicode_version},
-                                {"digest", identity.digest},       {"vocab_size", tokenizer.vocab_size()},
-                                {"eod", tokenizer.eod()}}
-      .dump();
-}
 
 std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const PlannedShard& shard,
                             const std::string& manifest_hash, const std::string& key,
                             const ShardWriter::Written& written) {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
-  for (const InputFile& file : shard.inputs) {
-    inputs.push_back({{"path", file.path.string()}, {"bytes", file.size}, {"modified_ns", file.modified_ns}});
-  }
+  for (const InputFile& file : shard.inputs) inputs.push_back(input_to_json(file));
   const OutputCounts& counts = written.counts;
-  const nlohmann::ordered_json json{
-      {"format", "megalith.dataset/1"},
-      {"tool", "megalith " MEGALITH_VERSION},
-      {"config_hash", shard.config_hash},
-      {"manifest_hash", manifest_hash},
-      {"key", key},
-      {"tokenizer", nlohmann::ordered_json::parse(describe_tokenizer(tokenizer))},
-      {"append_eod", options.encode.append_eod},
-      {"bos", options.encode.bos ? nlohmann::ordered_json(*options.encode.bos) : nlohmann::ordered_json(nullptr)},
-      {"special_text", name_of(options.encode.special_text)},
-      {"dtype", name_of(token_type_for_vocab(tokenizer.vocab_size()))},
-      {"documents", counts.documents},
-      {"empty_documents", counts.empty_documents},
-      {"tokens", counts.tokens},
-      {"text_bytes", counts.text_bytes},
-      {"filtered", counts.filtered},
-      {"special_texts", counts.special_texts},
-      {"skipped", counts.skipped.to_json()},
-      {"bin", {{"bytes", written.bin.bytes}, {"xxh3", written.bin.digest}}},
-      {"idx", {{"bytes", written.idx.bytes}, {"xxh3", written.idx.digest}}},
-      {"inputs", inputs}};
+  const nlohmann::ordered_json json{{"format", "megalith.dataset/1"},
+                                    {"tool", "megalith " MEGALITH_VERSION},
+                                    {"config_hash", shard.config_hash},
+                                    {"manifest_hash", manifest_hash},
+                                    {"key", key},
+                                    {"config", config_to_json(tokenizer, options)},
+                                    {"dtype", name_of(token_type_for_vocab(tokenizer.vocab_size()))},
+                                    {"documents", counts.documents},
+                                    {"empty_documents", counts.empty_documents},
+                                    {"tokens", counts.tokens},
+                                    {"text_bytes", counts.text_bytes},
+                                    {"filtered", counts.filtered},
+                                    {"special_texts", counts.special_texts},
+                                    {"skipped", counts.skipped.to_json()},
+                                    {"bin", {{"bytes", written.bin.bytes}, {"xxh3", written.bin.digest}}},
+                                    {"idx", {{"bytes", written.idx.bytes}, {"xxh3", written.idx.digest}}},
+                                    {"inputs", inputs}};
   return json.dump(1) + "\n";
 }
 

@@ -8,9 +8,6 @@
 
 namespace megalith::data {
 
-// As JSON: what decides which ids a text gets.
-std::string describe_tokenizer(const Tokenizer& tokenizer);
-
 // The text of `<prefix>.json`, which says what an output is and where it came from. It holds no time and no path of the
 // output, so that equal work gives equal bytes.
 std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const PlannedShard& shard,

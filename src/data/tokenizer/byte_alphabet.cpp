@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "data/tokenizer/utf8.h"
+#include "data/utf8.h"
 
 namespace megalith::data {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/tokenizer/unicode_classes.h"
-#include "data/tokenizer/utf8.h"
+#include "data/utf8.h"
 
 namespace megalith::data {
 

@@ -207,7 +207,10 @@ class Reader {
         }
       }
     }
-    user_error("{}: no token {} to end documents with", source_, fmt::join(names, " or "));
+    user_error(
+        "{}: no token {} to end documents with; name one of its added tokens with --eod-token "
+        "(model.tokenizer.eod_token)",
+        source_, fmt::join(names, " or "));
   }
 
   static constexpr int64_t kLargestId = int64_t{1} << 24;

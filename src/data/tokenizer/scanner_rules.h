@@ -2,7 +2,7 @@
 
 #include "data/tokenizer/grammar.h"
 #include "data/tokenizer/unicode_classes.h"
-#include "data/tokenizer/utf8.h"
+#include "data/utf8.h"
 
 // The grammars as functions that find the end of one piece, for any bytes: the road that is always right. The fast road
 // (ascii_block.h) must agree with it. A byte that is not UTF-8 is a character of class `other`.

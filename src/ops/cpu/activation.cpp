@@ -89,6 +89,7 @@ void gelu_backward(Stream& stream, const GeluBackward& args) {
         },
         args.x, args.dy, args.dx);
   });
+  if (args.dbias) cpu::bias_gradient(stream, {.dy = args.dx, .dbias = args.dbias, .scratch = args.scratch});
 }
 
 void swiglu_forward(Stream& stream, const SwigluForward& args) {

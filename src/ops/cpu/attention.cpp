@@ -4,13 +4,7 @@
 
 #include "ops/cpu/check.h"
 
-namespace megalith::ops {
-
-int64_t attention_scratch(int64_t key_length, int64_t head_dim, int threads) {
-  return threads * cpu::attention_scratch_part(key_length, head_dim);
-}
-
-namespace cpu {
+namespace megalith::ops::cpu {
 
 namespace {
 
@@ -181,7 +175,8 @@ void attention_forward(Stream& stream, const AttentionForward& args) {
   check_matrix(args.v, "v", dtype, args.k.rows(), args.kv_heads * sizes.dim);
   check_matrix(args.out, "out", dtype, args.q.rows(), args.q.cols());
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
-  check_scratch(args.scratch, main_dtype(dtype), attention_scratch(sizes.keys, sizes.dim, stream.pool().threads()));
+  check_scratch(args.scratch, main_dtype(dtype),
+                stream.pool().threads() * attention_scratch_part(sizes.keys, sizes.dim));
   check_dropout(args.dropout, args.q.rows());
   if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
   MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + sizes.queries <= sizes.keys,
@@ -201,6 +196,4 @@ void attention_forward(Stream& stream, const AttentionForward& args) {
   });
 }
 
-}  // namespace cpu
-
-}  // namespace megalith::ops
+}  // namespace megalith::ops::cpu

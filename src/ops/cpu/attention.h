@@ -114,7 +114,7 @@ struct WeightDropout {
   int64_t channel;  // of key 0
 
   WeightDropout(const Dropout& dropout, int64_t sample, int64_t head, int64_t key_length)
-      : key(dropout.key.of_sample(static_cast<uint64_t>(dropout.sample_ids.as<int64_t>()[sample]))),
+      : key(key_of_sample(dropout, sample)),
         threshold(dropout_threshold(dropout.probability)),
         scale(static_cast<M>(1.0 / (1.0 - dropout.probability))),
         channel(head * key_length) {}

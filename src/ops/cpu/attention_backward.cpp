@@ -196,7 +196,7 @@ void attention_backward(Stream& stream, const AttentionBackward& args) {
     check_matrix(tensor, name, dtype, rows, kv_cols);
   }
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, length);
-  check_scratch(args.scratch, main_dtype(dtype), attention_scratch(length, dim, stream.pool().threads()));
+  check_scratch(args.scratch, main_dtype(dtype), stream.pool().threads() * attention_scratch_part(length, dim));
   check_dropout(args.dropout, rows);
   if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, rows);
 

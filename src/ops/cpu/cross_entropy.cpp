@@ -68,7 +68,8 @@ void cross_entropy_row(const CrossEntropy& args, int64_t row) {
   const M log_sum = log_sum_exp(logits, args.vocabulary);
   loss = weight * (log_sum - static_cast<M>(logits[target]));
   if (args.with_gradient) {
-    logits_to_gradient(logits, args.vocabulary, padded, target, log_sum, weight * static_cast<M>(args.gradient_scale));
+    logits_to_gradient(logits, args.vocabulary, padded, target, log_sum,
+                       weight * static_cast<M>(args.gradient_scale == nullptr ? 1.0 : *args.gradient_scale));
   }
 }
 

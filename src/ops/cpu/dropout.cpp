@@ -51,14 +51,13 @@ template <class T>
 void with_dropout(Stream& stream, const DropoutAdd& args) {
   using M = Main<T>;
   const Dropout& dropout = args.dropout;
-  const int64_t* samples = dropout.sample_ids.as<int64_t>();
   const uint32_t threshold = dropout_threshold(dropout.probability);
   const auto scale = static_cast<M>(1.0 / (1.0 - dropout.probability));
   const int64_t cols = args.x.cols();
   run_pieces(stream, args.x.rows(), tile_rows(cols), [&](int64_t first, int64_t last) {
     std::array<M, kMaxDraw> factors;
     for (int64_t row = first; row < last; ++row) {
-      const uint64_t key = dropout.key.of_sample(static_cast<uint64_t>(samples[row / dropout.length]));
+      const uint64_t key = key_of_sample(dropout, row / dropout.length);
       const T* x = args.x.row<T>(row);
       const T* residual = args.residual ? args.residual.row<T>(row) : nullptr;
       T* y = args.y.row<T>(row);

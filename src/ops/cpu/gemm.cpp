@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include "ops/activation.h"
 #include "ops/cpu/blas.h"
 #include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
@@ -67,11 +68,18 @@ void convert(Block<const From> from, int64_t rows, int64_t cols, Block<To> to) {
 }
 
 template <class M, class T>
-void add_bias(Block<M> c, int64_t rows, int64_t cols, const T* bias) {
-  for (int64_t r = 0; r < rows; ++r) {
-    M* row = c.data + r * c.stride;
+void add_span(M* sum, const T* x, int64_t count) {
 #pragma omp simd
-    for (int64_t i = 0; i < cols; ++i) row[i] += static_cast<M>(bias[i]);
+  for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<M>(x[i]);
+}
+
+// What is added to a region of the product: bias and addend, the latter in the dtype A.
+template <class A, class T, class M>
+void add_terms(const Gemm& args, const Region& region, Block<M> c) {
+  for (int64_t r = 0; r < region.rows; ++r) {
+    M* row = c.data + r * c.stride;
+    if (args.bias) add_span(row, args.bias.as<T>() + region.col, region.cols);
+    if (args.addend) add_span(row, args.addend.row<A>(region.row + r) + region.col, region.cols);
   }
 }
 
@@ -93,7 +101,7 @@ void multiply_region(const Gemm& args, int64_t k, const Region& region) {
                            .transpose_b = args.transpose_b,
                            .beta = static_cast<M>(args.beta),
                            .c = c});
-  if (args.bias) add_bias(c, region.rows, region.cols, args.bias.as<M>() + region.col);
+  add_terms<M, M>(args, region, c);
 }
 
 // bf16 is multiplied in fp32: a tile's operands are widened in pieces of kDepth, which stay in L2 while they are used.
@@ -131,7 +139,6 @@ void multiply_region_wide(const Gemm& args, int64_t k, const Region& region, Wid
               .beta = begin == 0 ? beta : 1.0F,
               .c = c});
   }
-  if (args.bias) add_bias(c, region.rows, region.cols, args.bias.as<bfloat16>() + region.col);
 }
 
 void multiply_region_bf16(const Gemm& args, int64_t k, const Region& region) {
@@ -139,12 +146,14 @@ void multiply_region_bf16(const Gemm& args, int64_t k, const Region& region) {
   if (args.c.dtype == DType::f32) {
     const Block<float> c{args.c.row<float>(region.row) + region.col, args.c.row_stride};
     multiply_region_wide(args, k, region, buffers, c, args.beta);
+    add_terms<float, float>(args, region, c);
     return;
   }
   const Block<bfloat16> c{args.c.row<bfloat16>(region.row) + region.col, args.c.row_stride};
   const Block<float> sum{buffers.c, region.cols};
   if (args.beta != 0.0F) convert<bfloat16, float>(c, region.rows, region.cols, sum);
   multiply_region_wide(args, k, region, buffers, sum, args.beta);
+  add_terms<bfloat16, bfloat16>(args, region, sum);
   convert<float, bfloat16>(sum, region.rows, region.cols, c);
 }
 
@@ -160,7 +169,21 @@ void gemm(Stream& stream, const Gemm& args) {
   MEGALITH_CHECK(args.c.dtype == dtype || args.c.dtype == main_dtype(dtype), "c holds {}, a and b {}",
                  name_of(args.c.dtype), name_of(dtype));
   MEGALITH_CHECK(args.beta == 0.0F || args.beta == 1.0F, "beta is {}", args.beta);
-  if (args.bias) check_vector(args.bias, "bias", dtype, n);
+  if (args.bias) check_vector(args.bias, "bias", args.c.dtype, n);
+  MEGALITH_CHECK((args.beta != 0.0F) + static_cast<bool>(args.addend) + static_cast<bool>(args.gelu_input) <= 1,
+                 "at most one of beta, addend and gelu_input");
+  if (args.addend) {
+    check_matrix(args.addend, "addend", args.c.dtype, m, n);
+    MEGALITH_CHECK(args.addend.data != args.c.data, "the addend is c itself: use beta = 1");
+  }
+  if (args.gelu_input) {
+    Gemm plain = args;
+    plain.c = args.gelu_input;
+    plain.gelu_input = {};
+    cpu::gemm(stream, plain);
+    cpu::gelu_forward(stream, {.x = args.gelu_input, .y = args.c});
+    return;
+  }
 
   const Tile tile = choose_tile(m, n);
   const int64_t down = ceil_div(m, tile.rows);

@@ -77,7 +77,7 @@ GradientMeans<Main<T>> reduce_row(const T* dy, const T* x, const T* weight, Main
 
 template <class T>
 void input_gradient_row(const T* dy, const T* x, const T* weight, const T* residual, Main<T> mean, Main<T> rstd,
-                        GradientMeans<Main<T>> means, T* dx, int64_t count) {
+                        GradientMeans<Main<T>> means, T* dx, Main<T>* dx_sums, int64_t count) {
   using M = Main<T>;
   const auto gradient = [=](int64_t i) {
     const M xhat = (static_cast<M>(x[i]) - mean) * rstd;
@@ -90,25 +90,38 @@ void input_gradient_row(const T* dy, const T* x, const T* weight, const T* resid
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) dx[i] = round_to<T>(gradient(i) + static_cast<M>(residual[i]));
   }
+  if (dx_sums != nullptr) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) dx_sums[i] += static_cast<M>(dx[i]);
+  }
 }
 
-// One tile of kNormTile rows: dx of its rows, and its partial sums of dweight and dbias.
+// Sums over rows, one per channel; null where not asked for.
+template <class M>
+struct ColumnSums {
+  M* dweight;
+  M* dbias;
+  M* dx;
+};
+
+// One tile of kNormTile rows: dx of its rows, and its partial sums.
 template <class T>
-void backward_tile(const NormBackward& args, int64_t begin, int64_t end, Main<T>* dweight, Main<T>* dbias) {
+void backward_tile(const NormBackward& args, int64_t begin, int64_t end, const ColumnSums<Main<T>>& sums) {
   using M = Main<T>;
   const int64_t cols = args.x.cols();
   const T* weight = args.weight.as<T>();
-  std::fill(dweight, dweight + cols, M(0));
-  if (dbias != nullptr) std::fill(dbias, dbias + cols, M(0));
+  for (M* sum : {sums.dweight, sums.dbias, sums.dx}) {
+    if (sum != nullptr) std::fill(sum, sum + cols, M(0));
+  }
   for (int64_t row = begin; row < end; ++row) {
     const M mean = args.kind == NormKind::layer_norm ? args.mean.as<M>()[row] : M(0);
     const M rstd = args.rstd.as<M>()[row];
     const T* dy = args.dy.row<T>(row);
     const T* x = args.x.row<T>(row);
-    GradientMeans<M> means = reduce_row(dy, x, weight, mean, rstd, dweight, dbias, cols);
+    GradientMeans<M> means = reduce_row(dy, x, weight, mean, rstd, sums.dweight, sums.dbias, cols);
     if (args.kind == NormKind::rms_norm) means.plain = M(0);
     const T* residual = args.residual_gradient ? args.residual_gradient.row<T>(row) : nullptr;
-    input_gradient_row(dy, x, weight, residual, mean, rstd, means, args.dx.row<T>(row), cols);
+    input_gradient_row(dy, x, weight, residual, mean, rstd, means, args.dx.row<T>(row), sums.dx, cols);
   }
 }
 
@@ -163,6 +176,7 @@ void norm_backward(Stream& stream, const NormBackward& args) {
   check_vector(args.weight, "weight", args.x.dtype, cols);
   check_vector(args.dweight, "dweight", main, cols);
   if (args.dbias) check_vector(args.dbias, "dbias", main, cols);
+  if (args.dx_sums) check_vector(args.dx_sums, "dx_sums", main, cols);
   check_statistics(args.kind, args.mean, args.rstd, args.x);
   check_scratch(args.scratch, main, norm_backward_scratch(rows, cols));
 
@@ -171,13 +185,17 @@ void norm_backward(Stream& stream, const NormBackward& args) {
     using M = Main<T>;
     M* dweights = args.scratch.as<M>();
     M* dbiases = dweights + tiles * cols;
+    M* dx_sums = dbiases + tiles * cols;
     run_tiles(stream, tiles, [&](int64_t tile) {
-      backward_tile<T>(args, tile * kNormTile, std::min(rows, (tile + 1) * kNormTile), dweights + tile * cols,
-                       args.dbias ? dbiases + tile * cols : nullptr);
+      backward_tile<T>(args, tile * kNormTile, std::min(rows, (tile + 1) * kNormTile),
+                       {.dweight = dweights + tile * cols,
+                        .dbias = args.dbias ? dbiases + tile * cols : nullptr,
+                        .dx = args.dx_sums ? dx_sums + tile * cols : nullptr});
     });
     run_pieces(stream, cols, int64_t{256}, [&](int64_t begin, int64_t end) {
       add_partials(dweights, tiles, cols, begin, end, args.dweight.as<M>());
       if (args.dbias) add_partials(dbiases, tiles, cols, begin, end, args.dbias.as<M>());
+      if (args.dx_sums) add_partials(dx_sums, tiles, cols, begin, end, args.dx_sums.as<M>());
     });
   });
 }

@@ -1,5 +1,9 @@
 #include "ops/optimizer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
@@ -29,7 +33,7 @@ struct AdamCoefficients {
   M epsilon;
   M decay;  // 1 - lr * weight_decay
 
-  explicit AdamCoefficients(const AdamW& args)
+  AdamCoefficients(const AdamW& args, double weight_decay)
       : beta1(static_cast<M>(args.beta1)),
         beta2(static_cast<M>(args.beta2)),
         fresh1(static_cast<M>(1.0 - args.beta1)),
@@ -38,7 +42,7 @@ struct AdamCoefficients {
         step_size(static_cast<M>(double{args.scalars->learning_rate} / double{args.scalars->bias_correction1})),
         inverse_sqrt_bc2(static_cast<M>(1.0 / std::sqrt(double{args.scalars->bias_correction2}))),
         epsilon(static_cast<M>(args.epsilon)),
-        decay(static_cast<M>(1.0 - double{args.scalars->learning_rate} * args.weight_decay)) {}
+        decay(static_cast<M>(1.0 - double{args.scalars->learning_rate} * weight_decay)) {}
 };
 
 template <class M>
@@ -64,35 +68,47 @@ void round_span(const Main<T>* master, T* weights, int64_t count) {
 
 }  // namespace
 
-void sum_of_squares(Stream& stream, const SumOfSquares& args) {
-  const int64_t elements = args.x.elements();
-  check_vector(args.x, "x", args.x.dtype, elements);
-  check_vector(args.partials, "partials", DType::f64, ceil_div(elements, kSquareTile));
-  dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
-    run_pieces(stream, elements, kSquareTile, [&](int64_t begin, int64_t end) {
-      args.partials.as<double>()[begin / kSquareTile] = span_sum_of_squares(args.x.as<T>() + begin, end - begin);
+void set_update_scalars(Stream&, const SetUpdateScalars& args) {
+  args.scalars->learning_rate = args.learning_rate;
+  args.scalars->bias_correction1 = args.bias_correction1;
+  args.scalars->bias_correction2 = args.bias_correction2;
+}
+
+void gradient_norm(Stream& stream, const GradientNorm& args) {
+  check_vector(args.partials, "partials", DType::f64, args.tiles.count);
+  MEGALITH_CHECK(args.scalars != nullptr, "no update scalars");
+  double* partials = args.partials.as<double>();
+  dispatch_float(main_dtype(args.tiles.weights), [&]<class M>(std::type_identity<M>) {
+    run_tiles(stream, args.tiles.count, [&](int64_t i) {
+      const UpdateTile& tile = args.tiles.tiles[i];
+      partials[i] = span_sum_of_squares(static_cast<const M*>(tile.gradient), tile.elements);
     });
   });
+  args.scalars->squared_norm = std::accumulate(partials, partials + args.tiles.count, 0.0);
+  const double* bad = std::find_if(partials, partials + args.tiles.count, [](double x) { return !std::isfinite(x); });
+  args.scalars->first_non_finite = bad == partials + args.tiles.count ? -1 : args.tiles.tiles[bad - partials].parameter;
+}
+
+void clip_gradients(Stream&, const ClipGradients& args) {
+  UpdateScalars& scalars = *args.scalars;
+  scalars.gradient_norm = std::sqrt(scalars.squared_norm);
+  const double factor = args.max_norm > 0.0 ? args.max_norm / (scalars.gradient_norm + kNormEpsilon) : 1.0;
+  scalars.gradient_factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
+  const bool skipped_before = args.skip_stays && scalars.skip != 0;
+  scalars.skip = skipped_before || !std::isfinite(scalars.gradient_norm) ? 1 : 0;
 }
 
 void adamw(Stream& stream, const AdamW& args) {
-  const int64_t elements = args.weights.elements();
-  const DType main = main_dtype(args.weights.dtype);
-  check_vector(args.weights, "weights", args.weights.dtype, elements);
-  check_vector(args.master, "master", main, elements);
-  check_vector(args.gradient, "gradient", main, elements);
-  check_vector(args.exp_avg, "exp_avg", main, elements);
-  check_vector(args.exp_avg_sq, "exp_avg_sq", main, elements);
   MEGALITH_CHECK(args.scalars != nullptr, "no update scalars");
   if (args.scalars->skip != 0) return;
-  dispatch_float(args.weights.dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch_float(args.tiles.weights, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
-    const AdamCoefficients<M> coefficients(args);
-    run_pieces(stream, elements, kTileElements, [&](int64_t begin, int64_t end) {
-      M* master = args.master.as<M>() + begin;
-      adamw_span(coefficients, master, args.gradient.as<M>() + begin, args.exp_avg.as<M>() + begin,
-                 args.exp_avg_sq.as<M>() + begin, end - begin);
-      if (args.weights.data != args.master.data) round_span(master, args.weights.as<T>() + begin, end - begin);
+    run_tiles(stream, args.tiles.count, [&](int64_t i) {
+      const UpdateTile& tile = args.tiles.tiles[i];
+      auto* master = static_cast<M*>(tile.master);
+      adamw_span(AdamCoefficients<M>(args, tile.weight_decay), master, static_cast<const M*>(tile.gradient),
+                 static_cast<M*>(tile.exp_avg), static_cast<M*>(tile.exp_avg_sq), tile.elements);
+      if (tile.weights != tile.master) round_span(master, static_cast<T*>(tile.weights), tile.elements);
     });
   });
 }

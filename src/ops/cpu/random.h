@@ -28,12 +28,18 @@ void keep_factors(uint64_t key, int64_t position, int64_t channel, int64_t count
   for (int64_t i = 0; i < count; ++i) factors[i] = wanted[i] >= threshold ? scale : M(0);
 }
 
+// The Philox key of a sample's draws.
+inline uint64_t key_of_sample(const Dropout& dropout, int64_t sample) {
+  return DropoutKey{.seed = dropout.seed, .site = dropout.site, .step = *dropout.step}.of_sample(
+      static_cast<uint64_t>(dropout.sample_ids.as<int64_t>()[sample]));
+}
+
 // Verifies what a dropout with p > 0 needs to know about `rows` rows.
 inline void check_dropout(const Dropout& dropout, int64_t rows) {
   MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
                  dropout.probability);
   if (dropout.probability == 0.0) return;
-  MEGALITH_CHECK(dropout.length > 0 && dropout.sample_ids.dtype == DType::i64 &&
+  MEGALITH_CHECK(dropout.step != nullptr && dropout.length > 0 && dropout.sample_ids.dtype == DType::i64 &&
                      dropout.sample_ids.elements() * dropout.length == rows,
                  "dropout of {} rows with {} samples of length {}", rows, dropout.sample_ids.elements(),
                  dropout.length);

@@ -8,6 +8,8 @@
 #include "ops/norm.h"
 #include "ops/optimizer.h"
 #include "ops/rope.h"
+#include "ops/step_scalars.h"
+#include "ops/sum.h"
 
 namespace megalith::ops::cuda {
 
@@ -69,8 +71,20 @@ void norm_forward(Stream&, const NormForward&) {
 void norm_backward(Stream&, const NormBackward&) {
   refuse("norm_backward");
 }
-void sum_of_squares(Stream&, const SumOfSquares&) {
-  refuse("sum_of_squares");
+void set_step_scalars(Stream&, const SetStepScalars&) {
+  refuse("set_step_scalars");
+}
+void set_update_scalars(Stream&, const SetUpdateScalars&) {
+  refuse("set_update_scalars");
+}
+void gradient_norm(Stream&, const GradientNorm&) {
+  refuse("gradient_norm");
+}
+void clip_gradients(Stream&, const ClipGradients&) {
+  refuse("clip_gradients");
+}
+void sum(Stream&, const Sum&) {
+  refuse("sum");
 }
 void adamw(Stream&, const AdamW&) {
   refuse("adamw");

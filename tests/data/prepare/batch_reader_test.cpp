@@ -7,7 +7,7 @@
 namespace megalith::data {
 namespace {
 
-class BatchReaderTest : public testing::Test {
+class BatchReaderTest : public ::testing::Test {
  protected:
   std::vector<RawBatch> read(const std::string& text, Cut cut, BatchOptions options) {
     write_bytes(directory_ / "file", text);
@@ -19,7 +19,7 @@ class BatchReaderTest : public testing::Test {
     return batches;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(BatchReaderTest, CutsAtLinesAndLosesNothing) {

@@ -17,7 +17,7 @@ std::string made_up_text(size_t bytes) {
   return text;
 }
 
-class ByteSourceTest : public testing::Test {
+class ByteSourceTest : public ::testing::Test {
  protected:
   std::string read(const std::string& bytes, const std::string& name = "file", ReadOptions options = {},
                    size_t piece = 10'007) {
@@ -43,7 +43,7 @@ class ByteSourceTest : public testing::Test {
     expect_error(ErrorKind::data, all, [&] { read(bytes, name); });
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string text_ = made_up_text(300'000);
 };
 

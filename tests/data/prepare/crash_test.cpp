@@ -17,7 +17,7 @@
 namespace megalith::data {
 namespace {
 
-class CrashTest : public testing::Test {
+class CrashTest : public ::testing::Test {
  protected:
   CrashTest() {
     std::mt19937 random(7);
@@ -77,12 +77,13 @@ class CrashTest : public testing::Test {
     return good;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   ByteTokenizer tokenizer_;
   PrepareOptions options_;
 };
 
 TEST_F(CrashTest, AnyMomentAnyThreadsAnyWorkers) {
+  MEGALITH_JSON_OR_SKIP();
   const bool thorough = std::getenv("MEGALITH_LONG_TESTS") != nullptr;
   const int moments = thorough ? 50 : 4;
   ASSERT_TRUE(wait(start(1, 1)));

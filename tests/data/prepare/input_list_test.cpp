@@ -34,7 +34,7 @@ TEST(InputListTest, NumbersCompareAsNumbers) {
 }
 
 TEST(InputListTest, ExpandsPatternsInNaturalOrder) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   for (const char* name : {"s10.jsonl", "s9.jsonl", "s1.jsonl", "t.txt"}) write_bytes(directory / name, name);
   const auto names = [](const std::vector<InputFile>& files) {
     std::vector<std::string> all;
@@ -52,7 +52,7 @@ TEST(InputListTest, ExpandsPatternsInNaturalOrder) {
 }
 
 TEST(InputListTest, RefusesWhatCannotBeRead) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_bytes(directory / "a.txt", "a");
   std::filesystem::create_symlink(directory / "a.txt", directory / "link.txt");
   std::filesystem::create_symlink(directory / "loop2", directory / "loop1");
@@ -70,7 +70,7 @@ TEST(InputListTest, RefusesWhatCannotBeRead) {
 }
 
 TEST(InputListTest, NoticesChanges) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_bytes(directory / "a.txt", "a");
   const auto files = list_inputs({directory / "a.txt"}, true);
   check_unchanged(files[0]);

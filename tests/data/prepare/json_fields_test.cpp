@@ -5,13 +5,17 @@
 #include "core/error.h"
 #include "data/prepare/document_fields.h"
 #include "data/prepare/json_text.h"
+#include "data/prepare/prepare_testing.h"
 #include "data/prepare/text_buffer.h"
+#include "data/utf8_stream.h"
 
 namespace megalith::data {
 namespace {
 
-class JsonFieldsTest : public testing::Test {
+class JsonFieldsTest : public ::testing::Test {
  protected:
+  void SetUp() override { MEGALITH_JSON_OR_SKIP(); }
+
   // The text under the only path, or "!" and the reason.
   static std::string read(const std::string& line, const std::string& path = "text", BadText policy = BadText::reject) {
     JsonFields fields({path}, policy);

@@ -1,61 +1,12 @@
 #include "data/prepare/prepare.h"
 
 #include <gtest/gtest.h>
-#include <sys/file.h>
 
-#include <nlohmann/json.hpp>
-
-#include "core/failpoint.h"
 #include "data/indexed_dataset_writer.h"
-#include "data/prepare/prepare_testing.h"
+#include "data/prepare/prepare_fixture.h"
 
 namespace megalith::data {
 namespace {
-
-class PrepareTest : public testing::Test {
- protected:
-  ~PrepareTest() override { disarm_failpoints(); }
-
-  std::string put(const std::string& name, const std::string& content) {
-    write_bytes(directory_ / name, content);
-    return directory_ / name;
-  }
-
-  // One output `out_text_document`, as `tokenize` makes it.
-  PrepareOptions single(const std::string& name, const std::string& content) {
-    PrepareOptions options;
-    options.inputs = {put(name, content)};
-    options.output_prefix = directory_ / "out";
-    options.numbered = false;
-    options.encode.append_eod = true;
-    return options;
-  }
-
-  PrepareOptions sharded(int files, const std::string& format = ".jsonl") {
-    PrepareOptions options;
-    for (int i = 0; i < files; ++i) {
-      std::string text;
-      for (int k = 0; k < 3 + i; ++k) text += line_of("file " + std::to_string(i) + " document " + std::to_string(k));
-      if (format == ".jsonl.zst") text = zstd_of(text);
-      if (format == ".jsonl.gz") text = gzip_of(text);
-      put("in" + std::to_string(i) + format, text);
-    }
-    options.inputs = {directory_ / "in*"};
-    options.output_prefix = directory_ / "out";
-    options.encode.append_eod = true;
-    return options;
-  }
-
-  PrepareSummary run(const PrepareOptions& options) { return prepare(tokenizer_, options); }
-  Texts documents(const std::string& name = "out_text_document") { return documents_of(directory_ / name); }
-  std::map<std::string, std::string> outputs() { return files_of(directory_.path(), "out"); }
-  nlohmann::json sidecar(const std::string& name = "out_text_document") {
-    return nlohmann::json::parse(read_bytes(directory_ / (name + ".json")));
-  }
-
-  TemporaryDirectory directory_;
-  ByteTokenizer tokenizer_;
-};
 
 TEST_F(PrepareTest, ReadsJsonLines) {
   const PrepareSummary summary = run(single("in.jsonl",
@@ -81,20 +32,6 @@ TEST_F(PrepareTest, BytesAreThoseOfTheFormat) {
             std::string("MMIDIDX\0\0", 9) + bytes_of<uint64_t>({1}) + '\x08' + bytes_of<uint64_t>({2, 4}) +
                 bytes_of<int32_t>({3, 2}) + bytes_of<int64_t>({0, 6}) + bytes_of<int64_t>({0, 1, 1, 2}));
 }
-
-// A tokenizer of any size: ids are lengths of lines.
-class LengthTokenizer : public ByteTokenizer {
- public:
-  explicit LengthTokenizer(int64_t vocab) : vocab_(vocab) {}
-  int64_t vocab_size() const override { return vocab_; }
-  int32_t eod() const override { return static_cast<int32_t>(vocab_ - 1); }
-  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
-    if (!text.empty()) ids.push_back(static_cast<int32_t>(vocab_ - static_cast<int64_t>(text.size())));
-  }
-
- private:
-  int64_t vocab_;
-};
 
 TEST_F(PrepareTest, TokenTypesFollowTheVocabulary) {
   for (const int64_t vocab : {65'499, 65'500, 65'536, 65'537}) {
@@ -147,7 +84,7 @@ TEST_F(PrepareTest, BeginsDocumentsWithATokenWhenAsked) {
   options.encode.bos = '^';
   run(options);
   EXPECT_EQ(documents(), (Texts{"^a$", ""}));
-  EXPECT_EQ(sidecar()["bos"], '^');
+  EXPECT_EQ(sidecar()["config"]["bos"], '^');
 }
 
 TEST_F(PrepareTest, ReadsMixedFilesInNaturalOrderIntoShards) {
@@ -168,7 +105,7 @@ TEST_F(PrepareTest, ReadsMixedFilesInNaturalOrderIntoShards) {
   EXPECT_EQ(summary.keys[0].counts.documents, 6);
   const auto manifest = nlohmann::json::parse(read_bytes(directory_ / "out/my-gpt3.manifest.json"));
   EXPECT_EQ(manifest["shards"].size(), 3u);
-  EXPECT_EQ(manifest["shards"][0]["inputs"][1]["path"], directory_ / "c2.jsonl.zst");
+  EXPECT_EQ(manifest["shards"][0]["inputs"][1]["path"], (directory_ / "c2.jsonl.zst").string());
   // Nothing but outputs and the manifest stays.
   EXPECT_EQ(files_of(directory_.path() / "out").size(), 3u * 3 + 1);
 }
@@ -216,80 +153,6 @@ TEST_F(PrepareTest, ThreadsBatchesAndWorkersDoNotChangeTheBytes) {
   }
 }
 
-TEST_F(PrepareTest, NamesTheBadLineAndLeavesNothing) {
-  const auto expect = [this](const std::string& line, const std::vector<std::string>& pieces) {
-    for (const int threads : {1, 4}) {
-      auto options = single("in.jsonl", line_of("good") + "\r\n" + line + "\n" + line_of("good"));
-      options.threads = threads;
-      options.batch_bytes = threads == 1 ? 1 : 1 << 20;
-      auto all = pieces;
-      all.insert(all.end(), {"in.jsonl:3:", "byte 19"});
-      expect_error(ErrorKind::data, all, [&] { run(options); });
-      EXPECT_TRUE(outputs().empty());
-    }
-  };
-  expect("{\"text\": \"cut", {"not a JSON object", "string does not end"});
-  expect("[1]", {"not a JSON object"});
-  expect("{\"text\": \"a\"} {\"text\": \"b\"}", {"not a JSON object"});
-  expect("{\n\"text\": \"a\"\n}", {"not a JSON object"});
-  expect("{\"text\": \"\x80\"}", {"invalid UTF-8"});
-  expect("{\"text\": \"\\ud800\"}", {"surrogate"});
-  expect("{\"other\": \"a\"}", {"nothing under the key \"text\""});
-  expect("{\"text\": null}", {"null under the key \"text\""});
-  expect("{\"text\": [\"a\"]}", {"array under the key \"text\""});
-}
-
-TEST_F(PrepareTest, SkipsAndCountsBadLinesWhenAsked) {
-  auto options = single("in.jsonl", "garbage\n" + line_of("a") + "{\"text\":1}\n{}\n" + line_of("\x80") + "[]\n" +
-                                        line_of("b") + "{\"text\":\"cut");
-  options.encode.on_error = OnError::skip;
-  for (const int64_t batch : {1, 1 << 20}) {
-    options.batch_bytes = batch;
-    options.overwrite = true;
-    std::filesystem::remove(directory_ / "out_text_document.json");
-    const PrepareSummary summary = run(options);
-    EXPECT_EQ(documents(), (Texts{"a$", "b$"}));
-    const BadLines& skipped = summary.keys[0].counts.skipped;
-    EXPECT_EQ(skipped.total(), 6);
-    EXPECT_EQ(skipped.count(BadLine::not_json), 3);
-    EXPECT_EQ(skipped.examples(BadLine::not_json),
-              (Texts{directory_ / "in.jsonl:1", directory_ / "in.jsonl:6", directory_ / "in.jsonl:8"}));
-    EXPECT_EQ(skipped.count(BadLine::not_text), 1);
-    EXPECT_EQ(skipped.count(BadLine::missing_key), 1);
-    EXPECT_EQ(skipped.examples(BadLine::invalid_utf8), Texts{directory_ / "in.jsonl:5"});
-    EXPECT_EQ(sidecar()["skipped"]["missing key"]["first"][0], directory_ / "in.jsonl:4");
-  }
-}
-
-TEST_F(PrepareTest, ReplacesBadTextWhenAsked) {
-  auto options = single("in.jsonl", line_of("a\x80z") + line_of("\\ud800"));
-  options.encode.bad_text = BadText::replace;
-  run(options);
-  EXPECT_EQ(documents(), (Texts{"a\xEF\xBF\xBDz$", "\xEF\xBF\xBD$"}));
-}
-
-TEST_F(PrepareTest, ADamagedFileIsRefusedOrLeftOutWhole) {
-  std::string text;
-  for (int i = 0; i < 20'000; ++i) text += line_of("document number " + std::to_string(i * 7919));
-  auto options = sharded(2, ".jsonl.zst");
-  put("in1.jsonl.zst", zstd_of(text).substr(0, zstd_of(text).size() - 5));
-  put("in2.jsonl.zst", zstd_of(line_of("behind it")));
-  options.batch_bytes = 1000;
-  for (const int threads : {1, 3}) {
-    options.threads = threads;
-    options.encode.on_error = OnError::fail;
-    options.overwrite = true;
-    expect_error(ErrorKind::data, {"in1.jsonl.zst", "byte", "cut off"}, [&] { run(options); });
-    options.encode.on_error = OnError::skip;
-    const PrepareSummary summary = run(options);
-    EXPECT_EQ(documents("out_00_text_document"),
-              (Texts{"file 0 document 0$", "file 0 document 1$", "file 0 document 2$", "behind it$"}));
-    EXPECT_EQ(summary.keys[0].counts.documents, 4);
-    EXPECT_EQ(summary.keys[0].counts.tokens, 3 * 18 + 10);
-    EXPECT_EQ(summary.keys[0].counts.skipped.count(BadLine::damaged_file), 1);
-  }
-}
-
 TEST_F(PrepareTest, FiltersDocuments) {
   auto options = single("in.jsonl",
                         "{\"text\":\"a\",\"meta\":{\"set\":\"C4\"}}\n{\"text\":\"b\",\"meta\":{\"set\":\"Book\"}}\n"
@@ -300,7 +163,7 @@ TEST_F(PrepareTest, FiltersDocuments) {
 }
 
 TEST_F(PrepareTest, NoDocumentsMakeAnEmptyOutputAndAWarning) {
-  auto options = single("in.jsonl", "\n" + line_of("a"));
+  auto options = single("in.jsonl", "\n{\"text\": \"a\"}\n");
   options.encode.keep = {parse_field_filter("x=1")};
   std::vector<std::string> warnings;
   options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
@@ -313,36 +176,6 @@ TEST_F(PrepareTest, NoDocumentsMakeAnEmptyOutputAndAWarning) {
                                                                   bytes_of<int64_t>({0}));
 }
 
-TEST_F(PrepareTest, AByteOrderMarkIsLeftOutWithAWarning) {
-  auto options = single("in.jsonl", "\xEF\xBB\xBF" + line_of("a") +
-                                        line_of("\xEF\xBB\xBF"
-                                                "b"));
-  std::vector<std::string> warnings;
-  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
-  run(options);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("in.jsonl"), std::string::npos);
-  EXPECT_EQ(documents(), (Texts{"a$",
-                                "\xEF\xBB\xBF"
-                                "b$"}));
-}
-
-TEST_F(PrepareTest, LongDocuments) {
-  const std::string text(3'000'001, 'x');
-  auto options = single("in.jsonl", line_of("a") + line_of(text) + line_of("b"));
-  run(options);
-  EXPECT_EQ(documents(), (Texts{"a$", text + "$", "b$"}));
-  options.encode.max_document_bytes = 1'000'000;
-  options.overwrite = true;
-  expect_error(ErrorKind::data, {"in.jsonl:2:", "byte 14", "too long"}, [&] { run(options); });
-  options.encode.on_error = OnError::skip;
-  for (const int64_t batch : {1000, 10'000'000}) {
-    options.batch_bytes = batch;
-    EXPECT_EQ(run(options).keys[0].counts.skipped.count(BadLine::too_long), 1);
-    EXPECT_EQ(documents(), (Texts{"a$", "b$"}));
-  }
-}
-
 TEST_F(PrepareTest, ADocumentOf200Megabytes) {
   const LengthTokenizer tokenizer(300'000'000);
   const std::string text(200'000'000, 'x');
@@ -353,150 +186,6 @@ TEST_F(PrepareTest, ADocumentOf200Megabytes) {
   EXPECT_EQ(summary.keys[0].counts.text_bytes, 200'000'002);
   EXPECT_EQ(read_bytes(directory_ / "out_text_document.bin"),
             bytes_of<int32_t>({299'999'999, 299'999'999, 100'000'000, 299'999'999, 299'999'999, 299'999'999}));
-}
-
-TEST_F(PrepareTest, OverwritesOnlyWhenAsked) {
-  auto options = single("in.txt", "old");
-  EXPECT_EQ(run(options).shards_before, 0);
-  EXPECT_EQ(run(options).shards_before, 1);  // the same again: nothing to do
-  EXPECT_EQ(run(options).keys[0].counts.documents, 1);
-  put("in.txt", "newer");
-  expect_error(ErrorKind::user, {"out_text_document.bin exists", "--overwrite"}, [&] { run(options); });
-  EXPECT_EQ(documents(), Texts{"old$"});
-  options.overwrite = true;
-  run(options);
-  EXPECT_EQ(documents(), Texts{"newer$"});
-  // Files of somebody else.
-  options.overwrite = false;
-  std::filesystem::remove(directory_ / "out_text_document.json");
-  expect_error(ErrorKind::user, {"out_text_document.bin exists", "sidecar"}, [&] { run(options); });
-}
-
-TEST_F(PrepareTest, ExistingIsNotDone) {
-  auto options = single("in.txt", "text");
-  run(options);
-  write_bytes(directory_ / "out_text_document.bin", "half");
-  expect_error(ErrorKind::user, {"sizes"}, [&] { run(options); });
-  options.overwrite = true;
-  run(options);
-  EXPECT_EQ(documents(), Texts{"text$"});
-}
-
-TEST_F(PrepareTest, AnotherConfigurationIsRefusedByTheManifest) {
-  auto options = sharded(4);
-  options.shards = 2;
-  run(options);
-  options.encode.append_eod = false;
-  expect_error(ErrorKind::user, {"out.manifest.json", "append_eod"}, [&] { run(options); });
-  options.encode.append_eod = true;
-  options.shards = 4;
-  expect_error(ErrorKind::user, {"4 files in 2 shards"}, [&] { run(options); });
-  options.shards = 2;
-  put("in4.jsonl", line_of("new"));
-  expect_error(ErrorKind::user, {"5 files in 2 shards"}, [&] { run(options); });
-  std::filesystem::remove(directory_ / "in4.jsonl");
-  put("in3.jsonl", line_of("changed"));
-  expect_error(ErrorKind::user, {"in3.jsonl"}, [&] { run(options); });
-  options.overwrite = true;
-  EXPECT_EQ(run(options).shards_before, 1);  // the first shard is as it was
-  EXPECT_EQ(documents("out_01_text_document").back(), "changed$");
-}
-
-TEST_F(PrepareTest, AFileThatChangesUnderwayIsAnError) {
-  auto options = sharded(3);
-  bool changed = false;
-  options.progress = [&](const PrepareProgress&) {
-    if (!changed) put("in2.jsonl", line_of("changed"));
-    changed = true;
-  };
-  expect_error(ErrorKind::data, {"in2.jsonl", "changed"}, [&] { run(options); });
-}
-
-TEST_F(PrepareTest, TwoProcessesOnOneOutputAreDetected) {
-  const auto options = single("in.txt", "text");
-  const File journal = File::open_for_appending(directory_ / "out_text_document.journal");
-  ASSERT_EQ(::flock(journal.descriptor(), LOCK_EX | LOCK_NB), 0);
-  expect_error(ErrorKind::user, {"another process", "out_text_document.journal"}, [&] { run(options); });
-}
-
-TEST_F(PrepareTest, RefusesWhatItCannotDo) {
-  auto options = single("in.parquet", "?");
-  expect_error(ErrorKind::user, {"in.parquet", "format"}, [&] { run(options); });
-  options = single("in.txt", "?");
-  options.encode.json_keys = {"a", "b"};
-  expect_error(ErrorKind::user, {"plain text"}, [&] { run(options); });
-  options = single("in.txt", "?");
-  options.encode.keep = {parse_field_filter("a=b")};
-  expect_error(ErrorKind::user, {"plain text"}, [&] { run(options); });
-  options = single("in.txt", "?");
-  options.worker = {2, 2};
-  expect_error(ErrorKind::user, {"worker 2 of 2"}, [&] { run(options); });
-  options = single("in.txt", "?");
-  options.output_prefix = directory_ / "in.txt/out";
-  expect_error(ErrorKind::io, {"in.txt"}, [&] { run(options); });
-}
-
-TEST_F(PrepareTest, AFullDiskLeavesNothingWrongAndIsOvercome) {
-  auto options = sharded(3);
-  run(options);
-  const auto expected = outputs();
-  for (const auto& file : expected) std::filesystem::remove(directory_ / file.first);
-  for (const char* place : {"file.write", "file.rename", "prepare.unit", "prepare.commit"}) {
-    for (int at = 1;; ++at) {
-      arm_failpoint(std::string(place) + "=io@" + std::to_string(at));
-      bool failed = false;
-      try {
-        run(options);
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::io);
-        failed = true;
-      }
-      disarm_failpoints();
-      run(options);
-      ASSERT_EQ(outputs(), expected) << place << " " << at;
-      for (const auto& file : expected) std::filesystem::remove(directory_ / file.first);
-      if (!failed) break;
-    }
-  }
-}
-
-TEST_F(PrepareTest, ResumesBehindFinishedFilesAndDistrustsDamagedOnes) {
-  auto options = sharded(5);
-  run(options);
-  const auto expected = outputs();
-  const auto interrupt = [&] {
-    for (const auto& file : expected) std::filesystem::remove(directory_ / file.first);
-    arm_failpoint("prepare.unit=io@4");
-    EXPECT_THROW(run(options), Error);
-    disarm_failpoints();
-    EXPECT_EQ(names_of(outputs()), (Texts{"out.manifest.json", "out_00_text_document.bin.part",
-                                          "out_00_text_document.journal", "out_00_text_document.lengths.part"}));
-  };
-  interrupt();
-  PrepareSummary summary = run(options);
-  EXPECT_EQ(outputs(), expected);
-  EXPECT_EQ(summary.progress.documents, 6 + 7);  // of the last two files
-  EXPECT_EQ(summary.keys[0].counts.documents, 3 + 4 + 5 + 6 + 7);
-  EXPECT_EQ(summary.progress.bytes, summary.progress.bytes_total);
-  EXPECT_GT(summary.progress.bytes_resumed, 0);
-  const auto damage = [&](const std::string& suffix, int64_t at, bool cut) {
-    interrupt();
-    const std::string path = directory_ / ("out_00_text_document" + suffix);
-    std::string bytes = read_bytes(path);
-    if (at < 0) at += std::ssize(bytes);
-    if (cut) bytes.resize(static_cast<size_t>(at));
-    if (!cut) bytes[static_cast<size_t>(at)] = static_cast<char>(bytes[static_cast<size_t>(at)] ^ 1);
-    write_bytes(path, bytes);
-    run(options);
-    EXPECT_EQ(outputs(), expected) << suffix << at << cut;
-  };
-  for (const char* suffix : {".bin.part", ".lengths.part", ".journal"}) {
-    damage(suffix, 5, false);
-    damage(suffix, -9, false);
-    damage(suffix, 11, true);
-    damage(suffix, -3, true);
-    damage(suffix, 0, true);
-  }
 }
 
 TEST_F(PrepareTest, ReportsProgress) {
@@ -519,14 +208,14 @@ TEST_F(PrepareTest, TheSidecarSaysWhatItIs) {
   run(single("in.jsonl", line_of("a")));
   const auto json = sidecar();
   EXPECT_EQ(json["format"], "megalith.dataset/1");
-  EXPECT_EQ(json["tokenizer"]["type"], "ByteTokenizer");
-  EXPECT_EQ(json["tokenizer"]["eod"], 256);
-  EXPECT_EQ(json["append_eod"], true);
+  EXPECT_EQ(json["config"]["tokenizer"]["type"], "ByteTokenizer");
+  EXPECT_EQ(json["config"]["tokenizer"]["eod"], 256);
+  EXPECT_EQ(json["config"]["append_eod"], true);
   EXPECT_EQ(json["documents"], 1);
   EXPECT_EQ(json["tokens"], 2);
   EXPECT_EQ(json["bin"]["bytes"], 4);
   EXPECT_EQ(json["bin"]["xxh3"].get<std::string>().size(), 16u);
-  EXPECT_EQ(json["inputs"][0]["path"], directory_ / "in.jsonl");
+  EXPECT_EQ(json["inputs"][0]["path"], (directory_ / "in.jsonl").string());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -57,6 +58,17 @@ inline std::string skippable_frame(const std::string& content) {
   return std::string("\x50\x2A\x4D\x18", 4) + std::string(reinterpret_cast<const char*>(&size), 4) + content;
 }
 
+inline bool has_json_reader() {
+  try {
+    require_json_reader();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+#define MEGALITH_JSON_OR_SKIP() \
+  if (!has_json_reader()) GTEST_SKIP() << "skipped: this build has no JSON reader"
+
 using Texts = std::vector<std::string>;
 
 // The documents of a dataset of bytes, with '$' for eod.
@@ -92,7 +104,7 @@ inline std::vector<std::string> names_of(const std::map<std::string, std::string
 }
 
 inline std::string line_of(const std::string& text) {
-  return "{\"text\": \"" + text + "\"}\n";
+  return fmt::format("{{\"text\": \"{}\"}}\n", text);
 }
 
 }  // namespace megalith::data

@@ -109,7 +109,7 @@ TEST(GoldenTokenizers, RankFileAndMergeListOfGpt2Agree) {
   const auto& model = dynamic_cast<const BpeTokenizer&>(*gpt2).model();
   std::string ranks;
   for (int32_t id = 0; id < 50256; ++id) ranks += base64(model.tokens().bytes(id)) + " " + std::to_string(id) + "\n";
-  const TemporaryDirectory directory;
+  const TempDir directory;
   write_bytes(directory / "r50k.tiktoken", ranks);
   const BpeTokenizer r50k(read_tiktoken(directory / "r50k.tiktoken", "r50k"));
   EXPECT_EQ(r50k.eod(), 50256);

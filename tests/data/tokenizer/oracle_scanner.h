@@ -7,7 +7,7 @@
 
 #include "data/tokenizer/grammar.h"
 #include "data/tokenizer/unicode_classes.h"
-#include "data/tokenizer/utf8.h"
+#include "data/utf8.h"
 
 // The grammars once more, slow and plain: their regular expressions, item by item, matched by backtracking over decoded
 // characters. Shares with the scanners only the classes of characters.

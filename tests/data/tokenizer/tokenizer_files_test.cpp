@@ -23,7 +23,7 @@ class TokenizerFilesTest : public ::testing::Test {
     expect_error(ErrorKind::data, all, [&] { BpeTokenizer{read_hugging_face(path)}; });
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
 };
 
 void expect_round_trips(const Tokenizer& tokenizer) {
@@ -97,6 +97,20 @@ TEST_F(TokenizerFilesTest, HuggingFaceShapeOfLlama3) {
   EXPECT_EQ(merged.encode("zq zq").size(), 5u);
   EXPECT_NE(merged.identity(), whole.identity());
   expect_round_trips(merged);
+}
+
+TEST_F(TokenizerFilesTest, HuggingFaceFileWithANameOfItsOwnForTheEnd) {
+  std::string json = as_tokenizer_json(trained_bpe(), {});
+  for (size_t at; (at = json.find("<|end_of_text|>")) != std::string::npos;) json.replace(at, 15, "[END]");
+  config::Tokenizer config{.type = "HuggingFaceTokenizer", .model = write("tokenizer.json", json)};
+  expect_error(ErrorKind::user, {"<|end_of_text|> or <|endoftext|>", "--eod-token"}, [&] { make_tokenizer(config); });
+  config.eod_token = "[STOP]";
+  expect_error(ErrorKind::user, {"[STOP]"}, [&] { make_tokenizer(config); });
+  config.eod_token = "[END]";
+  const auto tokenizer = make_tokenizer(config);
+  EXPECT_EQ(tokenizer->eod(), tokenizer->bos() + 1);
+  config.type = "ByteTokenizer";
+  expect_error(ErrorKind::user, {"eod_token", "ByteTokenizer"}, [&] { make_tokenizer(config); });
 }
 
 TEST_F(TokenizerFilesTest, HuggingFaceShapeOfGpt2) {

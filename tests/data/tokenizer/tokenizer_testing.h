@@ -9,7 +9,7 @@
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/byte_alphabet.h"
 #include "data/tokenizer/train_bpe.h"
-#include "data/tokenizer/utf8.h"
+#include "data/utf8.h"
 
 namespace megalith::data {
 

@@ -6,8 +6,12 @@ namespace megalith::data {
 
 struct JsonFields::Implementation {};
 
-JsonFields::JsonFields(const std::vector<std::string>&, BadText) {
+void require_json_reader() {
   user_error("this build of megalith has no JSON reader: install simdjson (libsimdjson-dev) and build again");
+}
+
+JsonFields::JsonFields(const std::vector<std::string>&, BadText) {
+  require_json_reader();
 }
 JsonFields::~JsonFields() = default;
 JsonFields::JsonFields(JsonFields&&) noexcept = default;

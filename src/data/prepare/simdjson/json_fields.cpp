@@ -8,6 +8,7 @@
 
 #include "data/prepare/json_text.h"
 #include "data/prepare/text_buffer.h"
+#include "data/utf8_stream.h"
 
 namespace megalith::data {
 
@@ -171,6 +172,8 @@ struct JsonFields::Implementation {
     }
   }
 };
+
+void require_json_reader() {}
 
 JsonFields::JsonFields(const std::vector<std::string>& paths, BadText bad_text)
     : implementation_(std::make_unique<Implementation>()) {

@@ -2,8 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace megalith::data {
+
+// U+FFFD, which stands for what is no Unicode.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 struct CodePoint {
   uint32_t code = 0;

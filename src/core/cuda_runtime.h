@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+// The few calls of the CUDA runtime that the core makes; each throws a device error. In no_cuda/ they say that this
+// build has no CUDA.
+
+namespace megalith::cuda {
+
+void* acquire_memory(int64_t bytes, const std::string& owner);
+void release_memory(void* memory) noexcept;
+// Host memory that the GPU reads and writes by itself.
+void* acquire_pinned_memory(int64_t bytes, const std::string& owner);
+void release_pinned_memory(void* memory) noexcept;
+
+void* create_stream();
+void destroy_stream(void* stream) noexcept;
+void wait_for_stream(void* stream);
+void copy(void* stream, const void* from, void* to, int64_t bytes);
+
+void* create_event();
+void destroy_event(void* event) noexcept;
+void record_event(void* event, void* stream);
+void wait_for_event(void* event);
+double seconds_between(void* begin, void* end);
+
+// Records what `body` asks of the stream, without running it.
+void* record_graph(void* stream, const std::function<void()>& body);
+void launch_graph(void* graph, void* stream);
+void destroy_graph(void* graph) noexcept;
+
+}  // namespace megalith::cuda

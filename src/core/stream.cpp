@@ -1,0 +1,78 @@
+#include "core/stream.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/cuda_runtime.h"
+
+namespace megalith {
+
+Stream::Stream(ThreadPool& pool, Device device) : device_(device), pool_(&pool) {
+  if (device == Device::cuda) native_ = cuda::create_stream();
+}
+
+Stream::~Stream() {
+  libraries_.reset();
+  if (native_ != nullptr) cuda::destroy_stream(native_);
+}
+
+void Stream::wait() {
+  if (native_ != nullptr) cuda::wait_for_stream(native_);
+}
+
+void copy(Stream& stream, const Tensor& from, const Tensor& to) {
+  MEGALITH_CHECK(from.contiguous() && to.contiguous() && from.bytes() == to.bytes(), "a copy of {} {} to {} {}",
+                 name_of(from.dtype), to_string(from.shape), name_of(to.dtype), to_string(to.shape));
+  if (stream.device() == Device::cuda) {
+    cuda::copy(stream.native(), from.data, to.data, from.bytes());
+  } else {
+    std::memcpy(to.data, from.data, static_cast<size_t>(from.bytes()));
+  }
+}
+
+StreamMark::~StreamMark() {
+  if (native_ != nullptr) cuda::destroy_event(native_);
+}
+
+StreamMark::StreamMark(StreamMark&& other) noexcept
+    : native_(std::exchange(other.native_, nullptr)), host_seconds_(other.host_seconds_) {}
+
+StreamMark& StreamMark::operator=(StreamMark&& other) noexcept {
+  std::swap(native_, other.native_);
+  host_seconds_ = other.host_seconds_;
+  return *this;
+}
+
+void StreamMark::record(Stream& stream) {
+  if (stream.device() == Device::cpu) {
+    host_seconds_ = monotonic_seconds();
+    return;
+  }
+  if (native_ == nullptr) native_ = cuda::create_event();
+  cuda::record_event(native_, stream.native());
+}
+
+void StreamMark::wait() const {
+  if (native_ != nullptr) cuda::wait_for_event(native_);
+}
+
+double StreamMark::seconds_between(const StreamMark& begin, const StreamMark& end) {
+  if (begin.native_ != nullptr) return cuda::seconds_between(begin.native_, end.native_);
+  return end.host_seconds_ - begin.host_seconds_;
+}
+
+RecordedWork::~RecordedWork() {
+  if (executable_ != nullptr) cuda::destroy_graph(executable_);
+}
+
+void RecordedWork::run(Stream& stream, const std::function<void()>& body) {
+  if (stream.device() == Device::cpu) {
+    body();
+    return;
+  }
+  if (executable_ == nullptr) executable_ = cuda::record_graph(stream.native(), body);
+  cuda::launch_graph(executable_, stream.native());
+}
+
+}  // namespace megalith

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "ops/cuda/matrix.h"
+
+namespace megalith::ops::cuda {
+
+// x, y (rows, cols) of the extent
+void launch_gelu_forward(const Extent& extent, const Matrix& x, const Matrix& y, void* stream);
+
+struct GeluBackwardLaunch {
+  Extent extent;
+  Matrix dy;
+  Matrix x;
+  Matrix dx;
+  float* dbias = nullptr;
+  float* partials = nullptr;  // a row per tile_rows rows, with dbias
+  int64_t tile_rows = 0;
+};
+void launch_gelu_backward(const GeluBackwardLaunch& args, void* stream);
+
+// The extent is that of y or dy.
+void launch_swiglu_forward(const Extent& extent, const Matrix& gate_up, const Matrix& y, void* stream);
+void launch_swiglu_backward(const Extent& extent, const Matrix& dy, const Matrix& gate_up, const Matrix& dgate_up,
+                            void* stream);
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "ops/attention.h"
+#include "ops/cuda/attention_launch.h"
+
+namespace megalith::ops::cuda {
+
+// The three implementations of attention on a GPU, from the fastest to the most general.
+enum class AttentionPath { cudnn, tensor_cores, generic };
+
+// What the choice depends on.
+struct AttentionTraits {
+  DType dtype = DType::f32;
+  int64_t head_dim = 0;
+  bool is_aligned = false;  // rows and pointers of all matrices, to 16 bytes
+  bool has_dropout = false;
+  bool has_documents = false;
+  bool is_square = false;  // as many queries as keys
+};
+
+// Without cuDNN.
+constexpr AttentionPath own_attention_path(const AttentionTraits& traits) {
+  const bool fits_tensor_cores = traits.dtype == DType::bf16 && traits.is_aligned && traits.head_dim % 8 == 0 &&
+                                 traits.head_dim <= kMaxTensorCoreDim;
+  return fits_tensor_cores ? AttentionPath::tensor_cores : AttentionPath::generic;
+}
+
+// cuDNN may still refuse the shape. Its dropout draws from another generator, and its packed sequences need a bound on
+// the number of documents, which a sample does not have.
+constexpr AttentionPath attention_path(const AttentionTraits& traits) {
+  constexpr int64_t kMaxCudnnDim = 256;
+  const bool fits_cudnn = traits.dtype == DType::bf16 && traits.is_aligned && traits.head_dim % 8 == 0 &&
+                          traits.head_dim <= kMaxCudnnDim && traits.is_square && !traits.has_dropout &&
+                          !traits.has_documents;
+  return fits_cudnn ? AttentionPath::cudnn : own_attention_path(traits);
+}
+
+// Run on the given path. False, and nothing was done: cuDNN refused.
+bool attention_forward_on(AttentionPath path, Stream& stream, const AttentionForward& args);
+bool attention_backward_on(AttentionPath path, Stream& stream, const AttentionBackward& args);
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "ops/cuda/vector.cuh"
+
+// Sums over rows in a fixed order: first per tile of rows into a row of partial sums, then over the tiles.
+
+namespace megalith::ops::cuda {
+
+constexpr int kSumLanes = 128;  // columns (or vectors of them) side by side: long stretches of a row please the memory
+constexpr int kSumParts = 2;    // parts of a tile that are summed at the same time
+constexpr int kSumUnroll = 4;
+
+// One block: `tile_rows` rows of kSumLanes vectors. The operation (elementwise.cuh) gives, through store(), the values
+// that are summed.
+template <int kWidth, class Operation>
+__global__ void __launch_bounds__(kSumLanes* kSumParts)
+    sum_tiles_kernel(Operation operation, int64_t rows, int64_t cols, uint32_t spans, int64_t tile_rows,
+                     float* partials) {
+  const uint32_t tile = blockIdx.x / spans;
+  const uint32_t span = blockIdx.x - tile * spans;
+  const int64_t col = (int64_t{span} * kSumLanes + threadIdx.x) * kWidth;
+  const int64_t begin = int64_t{tile} * tile_rows;
+  const int64_t end = min(rows, begin + tile_rows);
+
+  float sums[kWidth] = {};
+  if (col < cols) {
+    for (int64_t row = begin + threadIdx.y; row < end; row += kSumParts * kSumUnroll) {
+      typename Operation::template Loaded<kWidth> held[kSumUnroll];
+#pragma unroll
+      for (int i = 0; i < kSumUnroll; ++i) {
+        if (row + i * kSumParts < end) held[i] = operation.template load<kWidth>(row + i * kSumParts, col);
+      }
+#pragma unroll
+      for (int i = 0; i < kSumUnroll; ++i) {
+        if (row + i * kSumParts >= end) continue;
+        const Vector<float, kWidth> values = operation.template store<kWidth>(row + i * kSumParts, col, held[i]);
+#pragma unroll
+        for (int c = 0; c < kWidth; ++c) sums[c] += values[c];
+      }
+    }
+  }
+
+  __shared__ float parts[kSumParts][kWidth][kSumLanes];
+#pragma unroll
+  for (int c = 0; c < kWidth; ++c) parts[threadIdx.y][c][threadIdx.x] = sums[c];
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.y) * kSumLanes + static_cast<int>(threadIdx.x);
+  for (int i = thread; i < kSumLanes * kWidth; i += kSumLanes * kSumParts) {
+    const int64_t target = int64_t{span} * kSumLanes * kWidth + i;
+    if (target >= cols) continue;
+    float total = 0.0f;
+#pragma unroll
+    for (int part = 0; part < kSumParts; ++part) total += parts[part][i % kWidth][i / kWidth];
+    partials[tile * cols + target] = total;
+  }
+}
+
+template <int kWidth, class Operation>
+void launch_sum_tiles(const Operation& operation, int64_t rows, int64_t cols, int64_t tile_rows, float* partials,
+                      void* stream) {
+  const int64_t spans = divide_up(cols, int64_t{kSumLanes} * kWidth);
+  const int64_t blocks = divide_up(rows, tile_rows) * spans;
+  sum_tiles_kernel<kWidth>
+      <<<static_cast<unsigned>(blocks), dim3(kSumLanes, kSumParts), 0, static_cast<cudaStream_t>(stream)>>>(
+          operation, rows, cols, static_cast<uint32_t>(spans), tile_rows, partials);
+}
+
+constexpr int kMaxTotals = 3;
+
+// totals[i] += the sum of the `rows` rows of partials[i]; absent where null.
+struct Totals {
+  const float* partials[kMaxTotals] = {};
+  float* totals[kMaxTotals] = {};
+  int count = 0;
+
+  void add(const float* from, float* to) {
+    if (to == nullptr) return;
+    partials[count] = from;
+    totals[count++] = to;
+  }
+};
+
+constexpr int kTotalLanes = 32;
+constexpr int kTotalParts = 32;
+
+static __global__ void __launch_bounds__(kTotalLanes* kTotalParts)
+    add_totals_kernel(const __grid_constant__ Totals totals, int64_t rows, int64_t cols) {
+  const int64_t col = int64_t{blockIdx.x} * kTotalLanes + threadIdx.x;
+  const float* partials = totals.partials[blockIdx.y];
+  __shared__ float parts[kTotalParts][kTotalLanes];
+  float sum = 0.0f;
+  if (col < cols) {
+#pragma unroll 4
+    for (int64_t row = threadIdx.y; row < rows; row += kTotalParts) sum += partials[row * cols + col];
+  }
+  parts[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || col >= cols) return;
+  float total = 0.0f;
+#pragma unroll
+  for (int part = 0; part < kTotalParts; ++part) total += parts[part][threadIdx.x];
+  totals.totals[blockIdx.y][col] += total;
+}
+
+inline void launch_add_totals(const Totals& totals, int64_t rows, int64_t cols, void* stream) {
+  if (totals.count == 0 || cols == 0) return;
+  const dim3 blocks(static_cast<unsigned>(divide_up(cols, kTotalLanes)), static_cast<unsigned>(totals.count));
+  add_totals_kernel<<<blocks, dim3(kTotalLanes, kTotalParts), 0, static_cast<cudaStream_t>(stream)>>>(totals, rows,
+                                                                                                      cols);
+}
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/attention.h"
+
+namespace megalith::ops::cuda {
+
+// Causal attention by cuDNN: bf16, query_offset 0, no dropout, no documents. Each shape has a plan, built when the
+// shape is first met and kept; building takes a while and runs nothing on the stream.
+class CudnnAttention {
+ public:
+  explicit CudnnAttention(Stream& stream);
+  ~CudnnAttention();
+  CudnnAttention(const CudnnAttention&) = delete;
+  CudnnAttention& operator=(const CudnnAttention&) = delete;
+
+  // Asynchronous on the stream. False, and nothing was done: cuDNN has no plan for this shape, or the plan of a
+  // deterministic backward needs more than args.scratch.
+  bool forward(const AttentionForward& args, const AttentionShape& shape);
+  bool backward(const AttentionBackward& args, const AttentionShape& shape);
+
+  int64_t plans_built() const;
+  int64_t plans_failed() const;
+  // Why cuDNN last refused a shape; empty if it never did.
+  const std::string& last_refusal() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace megalith::ops::cuda

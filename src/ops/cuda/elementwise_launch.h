@@ -1,0 +1,32 @@
+#pragma once
+
+#include "ops/cuda/matrix.h"
+
+namespace megalith::ops::cuda {
+
+void launch_fill(const Extent& extent, const Matrix& x, float value, void* stream);
+
+// The extent is that of x, with the dtype of x.
+void launch_cast(const Extent& extent, const Matrix& x, const Matrix& y, Element y_element, void* stream);
+
+struct BiasGradientLaunch {
+  Extent extent;
+  Matrix dy;
+  float* dbias = nullptr;
+  float* partials = nullptr;  // a row per tile_rows rows
+  int64_t tile_rows = 0;
+};
+void launch_bias_gradient(const BiasGradientLaunch& args, void* stream);
+
+struct NormalInitLaunch {
+  Extent extent;
+  Matrix x;
+  uint64_t key = 0;
+  double mean = 0.0;
+  double std = 1.0;
+  uint64_t first_element = 0;  // the global element at (0, 0)
+  int64_t global_cols = 0;
+};
+void launch_normal_init(const NormalInitLaunch& args, void* stream);
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,75 @@
+#include "ops/embedding.h"
+
+#include <limits>
+
+#include "ops/cuda/check.h"
+#include "ops/cuda/embedding_launch.h"
+#include "ops/cuda/launch.h"
+
+namespace megalith::ops::cuda {
+
+namespace {
+
+void scatter(Stream& stream, const EmbeddingBackward& args, const Tensor& keys, const Tensor& gradient) {
+  const bool fits = launch_scatter({.extent = extent_of(args.dout),
+                                    .dout = matrix_of(args.dout),
+                                    .keys = keys.as<int32_t>(),
+                                    .limit = gradient.rows(),
+                                    .gradient = matrix_of(gradient),
+                                    .scratch = args.scratch.as<int32_t>(),
+                                    .scratch_elements = args.scratch.elements()},
+                                   stream.native());
+  MEGALITH_CHECK(fits, "the sort of {} rows does not fit into {} words of scratch", keys.elements(),
+                 args.scratch.elements());
+}
+
+}  // namespace
+
+void embedding_forward(Stream& stream, const EmbeddingForward& args) {
+  const Tensor& table = args.tokens_table;
+  const int64_t rows = args.out.rows();
+  const int64_t cols = args.out.cols();
+  check_matrix(args.out, "out", args.out.dtype, rows, cols);
+  check_matrix(table, "tokens_table", args.out.dtype, table.rows(), cols);
+  check_vector(args.ids, "ids", DType::i32, rows);
+  EmbeddingForwardLaunch launch{.extent = extent_of(args.out),
+                                .ids = args.ids.as<int32_t>(),
+                                .tokens_table = matrix_of(table),
+                                .vocabulary = table.rows(),
+                                .out = matrix_of(args.out)};
+  if (args.positions_table) {
+    const int64_t limit = args.positions_table.rows();
+    check_matrix(args.positions_table, "positions_table", args.out.dtype, limit, cols);
+    launch.positions_table = matrix_of(args.positions_table);
+    launch.positions_limit = limit;
+    launch.positions = positions_of(args.positions, args.position_offset, args.length, rows, limit);
+  }
+  launch_embedding_forward(launch, stream.native());
+  check_launch("embedding_forward", args.out);
+}
+
+void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
+  const int64_t rows = args.dout.rows();
+  const int64_t cols = args.dout.cols();
+  check_matrix(args.dout, "dout", args.dout.dtype, rows, cols);
+  check_matrix(args.tokens_gradient, "tokens_gradient", DType::f32, args.tokens_gradient.rows(), cols);
+  check_vector(args.ids, "ids", DType::i32, rows);
+  check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows));
+  MEGALITH_CHECK(rows < std::numeric_limits<int32_t>::max() / 2 && cols < std::numeric_limits<int32_t>::max() / 2,
+                 "dout is {}", to_string(args.dout.shape));
+  scatter(stream, args, args.ids, args.tokens_gradient);
+  if (args.positions_gradient) {
+    const int64_t limit = args.positions_gradient.rows();
+    check_matrix(args.positions_gradient, "positions_gradient", DType::f32, limit, cols);
+    const RowPositions positions = positions_of(args.positions, 0, args.length, rows, limit);
+    if (args.positions) {
+      scatter(stream, args, args.positions, args.positions_gradient);
+    } else {
+      launch_scatter_periodic(extent_of(args.dout), matrix_of(args.dout), positions.length,
+                              matrix_of(args.positions_gradient), stream.native());
+    }
+  }
+  check_launch("embedding_backward", args.dout);
+}
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "ops/cuda/matrix.h"
+
+namespace megalith::ops::cuda {
+
+struct EmbeddingForwardLaunch {
+  Extent extent;  // of out
+  const int32_t* ids = nullptr;
+  Matrix tokens_table;
+  int64_t vocabulary = 0;
+  Matrix positions_table = {};
+  int64_t positions_limit = 0;
+  RowPositions positions = {};
+  Matrix out;
+};
+void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream);
+
+// gradient[key] += the rows of dout that have this key, for keys in [0, limit).
+struct ScatterLaunch {
+  Extent extent;  // of dout
+  Matrix dout;
+  const int32_t* keys = nullptr;
+  int64_t limit = 0;
+  Matrix gradient;  // f32
+  int32_t* scratch = nullptr;
+  int64_t scratch_elements = 0;
+};
+// False where the scratch is too small.
+bool launch_scatter(const ScatterLaunch& args, void* stream);
+
+// gradient[r % length] += row r of dout, r ascending.
+void launch_scatter_periodic(const Extent& extent, const Matrix& dout, int64_t length, const Matrix& gradient,
+                             void* stream);
+
+// Sorts pairs by key, rows of equal keys ascending. Both arrays have two halves of `count` elements: the input is in
+// the first, and the one that holds the result is returned (0 or 1); -1 where `temporary` is too small.
+struct SortLaunch {
+  uint32_t* keys = nullptr;
+  uint32_t* rows = nullptr;
+  int64_t count = 0;
+  int key_bits = 0;
+  void* temporary = nullptr;
+  int64_t temporary_bytes = 0;
+};
+int launch_sort(const SortLaunch& args, void* stream);
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,195 @@
+#include "ops/cuda/norm_launch.h"
+
+#include "ops/cuda/column_sums.cuh"
+#include "ops/cuda/norm_backward.cuh"
+#include "ops/cuda/reduce.cuh"
+#include "ops/cuda/vector.cuh"
+
+namespace megalith::ops::cuda {
+
+namespace {
+
+// ---- forward: a row belongs to a warp, or to a block where it is long -------------------------------------------
+
+constexpr int kWarpsPerBlock = 4;  // where a row belongs to a warp
+constexpr int kBlockVectors = 4;   // that a thread keeps of a row that belongs to a block
+constexpr int kMaxThreads = 1024;
+constexpr int kAnyThreads = 256;  // where a row is not kept in registers
+
+template <class T>
+struct ForwardOperands {
+  Rows<T> x, y;
+  const T* weight;
+  const T* bias;
+  float* mean;
+  float* rstd;
+  float epsilon;
+  int64_t rows;
+  int64_t cols;
+};
+
+// kVectors: what a thread keeps of its row in registers; 0: the row is read anew in every pass, whatever its length.
+template <class T, int kWidth, int kVectors, bool kWarpRow>
+struct RowReader {
+  const T* x;
+  int thread, threads;
+  int64_t vectors;
+  Vector<T, kWidth> kept[kVectors == 0 ? 1 : kVectors];
+
+  __device__ RowReader(const T* row, int64_t cols)
+      : x(row),
+        thread(static_cast<int>(kWarpRow ? threadIdx.x % kWarp : threadIdx.x)),
+        threads(static_cast<int>(kWarpRow ? kWarp : blockDim.x)),
+        vectors(cols / kWidth) {
+    if constexpr (kVectors > 0) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const int vector = thread + i * threads;
+        if (vector < vectors) kept[i] = load_once<kWidth>(x + int64_t{vector} * kWidth);
+      }
+    }
+  }
+
+  // body(vector of x, its first column), for all vectors of this thread
+  template <class Body>
+  __device__ void each(const Body& body) const {
+    if constexpr (kVectors > 0) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const int vector = thread + i * threads;
+        if (vector < vectors) body(kept[i], int64_t{vector} * kWidth);
+      }
+    } else {
+      for (int64_t vector = thread; vector < vectors; vector += threads) {
+        body(load<kWidth>(x + vector * kWidth), vector * kWidth);
+      }
+    }
+  }
+};
+
+template <bool kWarpRow>
+__device__ float row_sum(float value, float (*shared)[kWarp]) {
+  if constexpr (kWarpRow) {
+    return warp_sum(value);
+  } else {
+    float values[1] = {value};
+    block_sums(values, shared);
+    return values[0];
+  }
+}
+
+// LayerNorm where kCentered. The variance is summed around the mean: it survives a mean far larger than itself.
+template <class T, int kWidth, int kVectors, bool kWarpRow, bool kCentered>
+__global__ void __launch_bounds__(kWarpRow ? kWarpsPerBlock* kWarp : kMaxThreads)
+    norm_forward_kernel(ForwardOperands<T> args) {
+  const int64_t row = kWarpRow ? int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / kWarp : blockIdx.x;
+  if (kWarpRow && row >= args.rows) return;
+  const RowReader<T, kWidth, kVectors, kWarpRow> reader(args.x.at(row, 0), args.cols);
+  __shared__ float shared[2][kWarp];
+  const auto count = static_cast<float>(args.cols);
+
+  float mean = 0.0f;
+  if constexpr (kCentered) {
+    float sum = 0.0f;
+    reader.each([&](const Vector<T, kWidth>& x, int64_t) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) sum += x[i];
+    });
+    mean = __fdiv_rn(row_sum<kWarpRow>(sum, &shared[0]), count);
+  }
+  float squares = 0.0f;
+  reader.each([&](const Vector<T, kWidth>& x, int64_t) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  });
+  const float rstd = rsqrtf(__fdiv_rn(row_sum<kWarpRow>(squares, &shared[1]), count) + args.epsilon);
+  if (reader.thread == 0) {
+    if constexpr (kCentered) args.mean[row] = mean;
+    args.rstd[row] = rstd;
+  }
+
+  reader.each([&](const Vector<T, kWidth>& x, int64_t col) {
+    const Vector<T, kWidth> weight = load<kWidth>(args.weight + col);
+    float values[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values[i] = (x[i] - mean) * rstd * weight[i];
+    if (args.bias != nullptr) {
+      const Vector<T, kWidth> bias = load<kWidth>(args.bias + col);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) values[i] += bias[i];
+    }
+    store(args.y.at(row, col), Vector<T, kWidth>::from(values));
+  });
+}
+
+template <class T, int kWidth, int kVectors, bool kWarpRow, bool kCentered>
+void launch_forward(const ForwardOperands<T>& args, int threads, void* stream) {
+  const int64_t blocks = kWarpRow ? divide_up(args.rows, kWarpsPerBlock) : args.rows;
+  norm_forward_kernel<T, kWidth, kVectors, kWarpRow, kCentered>
+      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, static_cast<cudaStream_t>(stream)>>>(args);
+}
+
+template <class T, bool kCentered>
+void launch_forward(const ForwardOperands<T>& args, bool aligned, void* stream) {
+  constexpr int kWidth = kFullWidth<T>;
+  constexpr int kWarpThreads = kWarpsPerBlock * kWarp;
+  const int64_t vectors = args.cols / kWidth;
+  if (!aligned) {
+    launch_forward<T, 1, 0, false, kCentered>(args, kAnyThreads, stream);
+  } else if (vectors <= 2 * kWarp) {
+    launch_forward<T, kWidth, 2, true, kCentered>(args, kWarpThreads, stream);
+  } else if (vectors <= 4 * kWarp) {
+    launch_forward<T, kWidth, 4, true, kCentered>(args, kWarpThreads, stream);
+  } else if (vectors <= 8 * kWarp) {
+    launch_forward<T, kWidth, 8, true, kCentered>(args, kWarpThreads, stream);
+  } else if (vectors <= kMaxThreads * kBlockVectors) {
+    const auto threads = static_cast<int>(divide_up(vectors, kBlockVectors * kWarp)) * kWarp;
+    launch_forward<T, kWidth, kBlockVectors, false, kCentered>(args, threads, stream);
+  } else {
+    launch_forward<T, kWidth, 0, false, kCentered>(args, kAnyThreads, stream);
+  }
+}
+
+}  // namespace
+
+void launch_norm_forward(const NormForwardLaunch& args, void* stream) {
+  const int64_t rows = args.extent.rows;
+  const int64_t cols = args.extent.cols;
+  if (rows == 0 || cols == 0) return;
+  dispatch(args.extent.element, [&](auto zero) {
+    using T = decltype(zero);
+    const ForwardOperands<T> operands{Rows<T>(args.x),
+                                      Rows<T>(args.y),
+                                      static_cast<const T*>(args.weight),
+                                      static_cast<const T*>(args.bias),
+                                      args.mean,
+                                      args.rstd,
+                                      args.epsilon,
+                                      rows,
+                                      cols};
+    const bool aligned = cols % kFullWidth<T> == 0 && rows_aligned(args.x, rows, sizeof(T)) &&
+                         rows_aligned(args.y, rows, sizeof(T)) && address_aligned(args.weight) &&
+                         address_aligned(args.bias);
+    if (args.mean != nullptr) {
+      launch_forward<T, true>(operands, aligned, stream);
+    } else {
+      launch_forward<T, false>(operands, aligned, stream);
+    }
+  });
+}
+
+void launch_norm_backward(const NormBackwardLaunch& args, void* stream) {
+  const int64_t rows = args.extent.rows;
+  const int64_t cols = args.extent.cols;
+  if (rows == 0 || cols == 0) return;
+  dispatch(args.extent.element, [&](auto zero) {
+    using T = decltype(zero);
+    if (args.mean != nullptr) {
+      launch_backward<T, true>(args, stream);
+    } else {
+      launch_backward<T, false>(args, stream);
+    }
+  });
+}
+
+}  // namespace megalith::ops::cuda

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace megalith::ops::cuda {
+
+void launch_set_step(void* stream, uint64_t* step, double* gradient_scale, uint64_t step_value, double scale_value);
+// Three floats that lie together.
+void launch_set_floats(void* stream, float* to, float a, float b, float c);
+
+}  // namespace megalith::ops::cuda

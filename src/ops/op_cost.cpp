@@ -1,0 +1,164 @@
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/gemm.h"
+#include "ops/norm.h"
+#include "ops/optimizer.h"
+#include "ops/rope.h"
+#include "ops/step_scalars.h"
+#include "ops/sum.h"
+
+namespace megalith::ops {
+
+namespace {
+
+template <class... Tensors>
+double bytes_of(const Tensors&... tensors) {
+  return (static_cast<double>(tensors.bytes()) + ...);
+}
+
+std::string shape_of(const Tensor& tensor) {
+  return fmt::format("{} {}", name_of(tensor.dtype), to_string(tensor.shape));
+}
+
+OpCost memory_cost(double bytes, const Tensor& tensor) {
+  return {.kind = OpKind::memory, .bytes = bytes, .shape = shape_of(tensor)};
+}
+
+double gradient_bytes(const UpdateTiles& tiles) {
+  return static_cast<double>(tiles.elements * size_of(main_dtype(tiles.weights)));
+}
+
+OpCost update_cost(double bytes, const UpdateTiles& tiles) {
+  return {.bytes = bytes, .shape = fmt::format("{} parameters", tiles.elements)};
+}
+
+std::string attention_shape(const Tensor& q, const Tensor& k, int64_t batch, int64_t heads, int64_t kv_heads) {
+  return fmt::format("{} {} x {} queries, {} keys, {}/{} heads of {}", name_of(q.dtype), batch, q.rows() / batch,
+                     k.rows() / batch, heads, kv_heads, q.cols() / heads);
+}
+
+// Of both products of the forward pass, over the keys that a causal mask leaves.
+double attention_flops(const Tensor& q, const Tensor& k, int64_t batch) {
+  const auto queries = static_cast<double>(q.rows()) / static_cast<double>(batch);
+  const auto keys = static_cast<double>(k.rows()) / static_cast<double>(batch);
+  const double seen = queries * (keys - queries) + queries * (queries + 1) / 2;
+  return 4.0 * static_cast<double>(batch) * static_cast<double>(q.cols()) * seen;
+}
+
+}  // namespace
+
+OpObservation::OpObservation(Stream& stream, OpListener listener) : stream_(stream), listener_(std::move(listener)) {
+  stream_.set_observer(&listener_);
+}
+
+OpObservation::~OpObservation() {
+  stream_.set_observer(nullptr);
+}
+
+OpCost cost_of(const Gemm& args) {
+  const auto m = static_cast<double>(args.c.rows());
+  const auto n = static_cast<double>(args.c.cols());
+  const int64_t k = args.transpose_a ? args.a.rows() : args.a.cols();
+  const double reads_c = args.beta != 0.0F ? 1.0 : 0.0;
+  return {
+      .kind = OpKind::product,
+      .flops = 2.0 * m * n * static_cast<double>(k),
+      .bytes = bytes_of(args.a, args.b, args.bias, args.addend, args.gelu_input) + (1.0 + reads_c) * bytes_of(args.c),
+      .shape = fmt::format("{} {}x{}x{} {}{}{}{}{}{}", name_of(args.a.dtype), args.c.rows(), args.c.cols(), k,
+                           args.transpose_a ? 't' : 'n', args.transpose_b ? 't' : 'n',
+                           args.c.dtype == args.a.dtype ? "" : " to fp32", reads_c > 0.0 ? " accumulate" : "",
+                           args.addend ? " addend" : "", args.gelu_input ? " gelu" : "")};
+}
+
+OpCost cost_of(const AttentionForward& args) {
+  return {.kind = OpKind::attention,
+          .flops = attention_flops(args.q, args.k, args.batch),
+          .bytes = bytes_of(args.q, args.k, args.v, args.out, args.log_sum_exp),
+          .shape = attention_shape(args.q, args.k, args.batch, args.heads, args.kv_heads)};
+}
+OpCost cost_of(const AttentionBackward& args) {
+  return {.kind = OpKind::attention,
+          .flops = 2.5 * attention_flops(args.q, args.k, args.batch),
+          .bytes = bytes_of(args.dout, args.q, args.k, args.v, args.out, args.log_sum_exp, args.dq, args.dk, args.dv),
+          .shape = attention_shape(args.q, args.k, args.batch, args.heads, args.kv_heads)};
+}
+
+OpCost cost_of(const GeluForward& args) {
+  return memory_cost(bytes_of(args.x, args.y), args.x);
+}
+OpCost cost_of(const GeluBackward& args) {
+  return memory_cost(bytes_of(args.dy, args.x, args.dx, args.dbias), args.x);
+}
+OpCost cost_of(const SwigluForward& args) {
+  return memory_cost(bytes_of(args.gate_up, args.y), args.y);
+}
+OpCost cost_of(const SwigluBackward& args) {
+  return memory_cost(bytes_of(args.dy, args.gate_up, args.dgate_up), args.dy);
+}
+OpCost cost_of(const CrossEntropy& args) {
+  const double reads_and_writes = args.with_gradient ? 2.0 : 1.0;
+  return memory_cost(reads_and_writes * bytes_of(args.logits) + bytes_of(args.targets, args.weights, args.losses),
+                     args.logits);
+}
+OpCost cost_of(const DropoutAdd& args) {
+  return memory_cost(bytes_of(args.x, args.residual, args.y), args.x);
+}
+OpCost cost_of(const Fill& args) {
+  return memory_cost(bytes_of(args.x), args.x);
+}
+OpCost cost_of(const Cast& args) {
+  return memory_cost(bytes_of(args.x, args.y), args.x);
+}
+OpCost cost_of(const BiasGradient& args) {
+  return memory_cost(bytes_of(args.dy, args.dbias), args.dy);
+}
+OpCost cost_of(const NormalInit& args) {
+  return memory_cost(bytes_of(args.x), args.x);
+}
+OpCost cost_of(const EmbeddingForward& args) {
+  return memory_cost(2.0 * bytes_of(args.out) + bytes_of(args.ids), args.out);
+}
+// A row of the gradient is read and written for each token, at most as often as there are rows.
+OpCost cost_of(const EmbeddingBackward& args) {
+  const auto main = static_cast<double>(size_of(args.tokens_gradient.dtype));
+  const auto rows = static_cast<double>(std::min(args.dout.rows(), args.tokens_gradient.rows()));
+  const double positions = args.positions_gradient ? 2.0 * bytes_of(args.positions_gradient) : 0.0;
+  return memory_cost(
+      bytes_of(args.dout, args.ids) + 2.0 * rows * static_cast<double>(args.dout.cols()) * main + positions, args.dout);
+}
+OpCost cost_of(const NormForward& args) {
+  return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x);
+}
+OpCost cost_of(const NormBackward& args) {
+  return memory_cost(bytes_of(args.dy, args.x, args.mean, args.rstd, args.residual_gradient, args.dx), args.x);
+}
+OpCost cost_of(const Rope& args) {
+  return memory_cost(2.0 * bytes_of(args.x), args.x);
+}
+OpCost cost_of(const SetStepScalars&) {
+  return {};
+}
+OpCost cost_of(const SetUpdateScalars&) {
+  return {};
+}
+OpCost cost_of(const GradientNorm& args) {
+  return update_cost(gradient_bytes(args.tiles), args.tiles);
+}
+OpCost cost_of(const ClipGradients&) {
+  return {};
+}
+// Reads the gradient, reads and writes master and both moments, writes the weights where those are apart.
+OpCost cost_of(const AdamW& args) {
+  const DType weights = args.tiles.weights;
+  const int64_t apart = weights == main_dtype(weights) ? 0 : args.tiles.elements * size_of(weights);
+  return update_cost(7.0 * gradient_bytes(args.tiles) + static_cast<double>(apart), args.tiles);
+}
+OpCost cost_of(const Sum& args) {
+  return memory_cost(bytes_of(args.x), args.x);
+}
+
+}  // namespace megalith::ops

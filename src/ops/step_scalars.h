@@ -1,0 +1,20 @@
+#pragma once
+
+#include "ops/op.h"
+
+namespace megalith::ops {
+
+// What every micro batch of a step reads, in the memory of the stream's device.
+struct StepScalars {
+  uint64_t step = 0;            // dropout draws anew each step
+  double gradient_scale = 0.0;  // 1 / the weight of all tokens of the step
+};
+
+// Writes them. Its arguments are values: it is not for recorded work.
+struct SetStepScalars {
+  StepScalars* scalars = nullptr;
+  StepScalars values;
+};
+MEGALITH_OP(set_step_scalars, SetStepScalars)
+
+}  // namespace megalith::ops

@@ -1,0 +1,42 @@
+#include "train/plan_files.h"
+
+#include "config/environment.h"
+#include "core/device.h"
+#include "data/tokenizer.h"
+#include "ops/plans.h"
+#include "train/describe.h"
+#include "train/fit.h"
+#include "train/random_batch.h"
+
+namespace megalith::train {
+
+void check_device(const config::Run& run, const model::MemoryRequest& request) {
+  if (request.device == Device::cpu) return;
+  if (run.trainer.accelerator == "gpu") require_accelerator();
+  const DeviceMemory memory = device_memory();
+  require_fit(request, memory.total - memory.used);
+}
+
+void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run) {
+  if (engine.stream().device() == Device::cpu) return;
+  const std::filesystem::path shared = config::plan_cache_file(run.trainer);
+  if (!of_run.empty()) ops::load_plans(engine.stream(), of_run);
+  if (!shared.empty()) ops::load_plans(engine.stream(), shared);
+  data::MicroBatch example = random_step(engine.options(), 1, 0).micro_batches.front();
+  if (run.model.data.reset_attention_mask) example.document_starts.assign(example.inputs.size(), 0);
+  if (run.model.data.reset_position_ids) example.position_ids.assign(example.inputs.size(), 0);
+  engine.make_plans(example);
+  if (!of_run.empty()) ops::save_plans(engine.stream(), of_run);
+  if (!shared.empty()) ops::save_plans(engine.stream(), shared);
+}
+
+ops::PlanCounts compile(const config::Run& run) {
+  const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_device(run, memory_request(run, vocabulary.size));
+  Engine engine(training_options(run, vocabulary.size));
+  engine.initialise(static_cast<uint64_t>(run.model.seed));
+  make_plans(engine, run, {});
+  return ops::plan_counts(engine.stream());
+}
+
+}  // namespace megalith::train

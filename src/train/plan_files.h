@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+
+#include "train/engine.h"
+
+namespace megalith::train {
+
+// Refuses a device that is not there and a model that does not fit it.
+void check_device(const config::Run& run, const model::MemoryRequest& request);
+
+// Makes the plans of a run on a GPU: first those that the run already used (`of_run`, so that a resumed run computes as
+// before), then those of the cache that all runs of this user share, then by timing. Writes both files.
+void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run);
+
+// Makes all plans of a run and trains nothing: the shared file then holds them.
+ops::PlanCounts compile(const config::Run& run);
+
+}  // namespace megalith::train
