@@ -1,5 +1,8 @@
 #include "core/device.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "core/cuda_runtime.h"
 
 namespace megalith {
@@ -14,6 +17,20 @@ void release_device_memory(Device device, void* memory, int64_t bytes) noexcept 
   } else {
     cuda::release_memory(memory);
   }
+}
+
+bool runs_on(std::string_view compiled, int major, int minor) {
+  while (!compiled.empty()) {
+    const size_t end = std::min(compiled.find(';'), compiled.size());
+    const std::string_view one = compiled.substr(0, end);
+    compiled.remove_prefix(std::min(end + 1, compiled.size()));
+    int number = 0;
+    const char* last = std::from_chars(one.data(), one.data() + one.size(), number).ptr;
+    const bool own_alone = last != one.data() + one.size();
+    const bool same = number == major * 10 + minor;
+    if (same || (!own_alone && number / 10 == major && number % 10 <= minor)) return true;
+  }
+  return false;
 }
 
 StagingMemory::StagingMemory(Device device, int64_t bytes, const std::string& owner)

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
@@ -21,6 +22,10 @@ std::vector<Accelerator> find_accelerators();
 // Throws a user error that says why where no GPU can be used: a build without CUDA, no driver, no device, or an
 // architecture that no kernel was compiled for.
 void require_accelerator();
+
+// Whether kernels compiled for `compiled` ("80;90a") run on a GPU of compute capability major.minor: its own
+// architecture, or a lower minor of the same major. Those with a letter run on their own alone.
+bool runs_on(std::string_view compiled, int major, int minor);
 
 // Bytes of the current GPU in use, by whomever, and in all.
 struct DeviceMemory {

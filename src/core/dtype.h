@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-enum class DType : uint8_t { f32, bf16, f64, i32, i64 };
+enum class DType : uint8_t { f32, bf16, f64, i16, i32, i64 };
 
 // Rounds to nearest even; NaN stays NaN.
 struct bfloat16 {
@@ -24,6 +24,22 @@ struct bfloat16 {
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
+// An fp32 number as the bf16 nearest to it (halves away from zero) and the 16 bits that bf16 leaves out.
+struct SplitFloat {
+  bfloat16 high;
+  int16_t low = 0;
+};
+inline SplitFloat split_float(float value) {
+  const auto word = std::bit_cast<uint32_t>(value);
+  SplitFloat parts;
+  parts.high.bits = static_cast<uint16_t>((word + 0x8000u) >> 16);
+  parts.low = static_cast<int16_t>(word & 0xffffu);
+  return parts;
+}
+inline float join_float(bfloat16 high, int16_t low) {
+  return std::bit_cast<float>((static_cast<uint32_t>(high.bits) << 16) + static_cast<uint32_t>(int32_t{low}));
+}
+
 constexpr double widen(double value) {
   return value;
 }
@@ -34,6 +50,7 @@ inline double widen(bfloat16 value) {
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:
+    case DType::i16:
       return 2;
     case DType::f32:
     case DType::i32:
@@ -53,6 +70,8 @@ constexpr std::string_view name_of(DType dtype) {
       return "f32";
     case DType::f64:
       return "f64";
+    case DType::i16:
+      return "i16";
     case DType::i32:
       return "i32";
     case DType::i64:
@@ -66,6 +85,7 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::f32;
   if constexpr (std::is_same_v<T, bfloat16>) return DType::bf16;
   if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_same_v<T, int16_t>) return DType::i16;
   if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
   if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
 }

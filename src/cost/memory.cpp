@@ -98,10 +98,10 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
   table.rows.push_back({"weights", sizes.parameters(inputs.compute, 1), std::string(name_of(inputs.compute))});
   if (inputs.training) {
     table.rows.push_back({"gradients", sizes.parameters(main, 1), std::string(name_of(main))});
-    const bool separate_master = inputs.compute != main;
-    const int64_t master = separate_master ? sizes.parameters(main, inputs.optimizer_shards) : 0;
+    const bool is_split = inputs.compute == DType::bf16;
+    const int64_t remainder = is_split ? sizes.parameters(DType::i16, inputs.optimizer_shards) : 0;
     table.rows.push_back(
-        {"master weights", master, separate_master ? std::string(name_of(main)) : "the weights themselves"});
+        {"master weights", remainder, is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
     table.rows.push_back({"optimizer", sizes.optimizer(), "scalars, and where each piece of a parameter lies"});
     table.rows.push_back({"moments", 2 * sizes.parameters(main, inputs.optimizer_shards), "Adam, two per weight"});
   }

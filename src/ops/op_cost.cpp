@@ -151,11 +151,9 @@ OpCost cost_of(const GradientNorm& args) {
 OpCost cost_of(const ClipGradients&) {
   return {};
 }
-// Reads the gradient, reads and writes master and both moments, writes the weights where those are apart.
+// Reads the gradient; reads and writes both moments and the weights, which have the main dtype's bits in all.
 OpCost cost_of(const AdamW& args) {
-  const DType weights = args.tiles.weights;
-  const int64_t apart = weights == main_dtype(weights) ? 0 : args.tiles.elements * size_of(weights);
-  return update_cost(7.0 * gradient_bytes(args.tiles) + static_cast<double>(apart), args.tiles);
+  return update_cost(7.0 * gradient_bytes(args.tiles), args.tiles);
 }
 OpCost cost_of(const Sum& args) {
   return memory_cost(bytes_of(args.x), args.x);

@@ -10,7 +10,7 @@ namespace megalith::ops {
 // One parameter, or the piece of one that this rank updates, as the optimizer sees it: equal sizes, all contiguous.
 struct UpdateTensors {
   Tensor weights;
-  Tensor master;  // main dtype; `weights` itself where that is in the main dtype
+  Tensor remainder;  // i16, of bf16 weights: with them, master weights in fp32 (split_float); absent for others
   Tensor gradient;
   Tensor exp_avg;
   Tensor exp_avg_sq;
@@ -20,7 +20,7 @@ struct UpdateTensors {
 // At most kUpdateTile elements of one parameter. An operation over all parameters is one launch over their tiles.
 struct UpdateTile {
   void* weights = nullptr;
-  void* master = nullptr;
+  void* remainder = nullptr;
   const void* gradient = nullptr;
   void* exp_avg = nullptr;
   void* exp_avg_sq = nullptr;
@@ -87,7 +87,7 @@ MEGALITH_OP(clip_gradients, ClipGradients)
 // AdamW (Loshchilov and Hutter, 2019) on all parameters:
 //   g = gradient_factor * gradient; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 //   w = w - lr * ((m / bc1) / (sqrt(v / bc2) + epsilon) + weight_decay * w)
-// computed in the main dtype on `master`, then rounded into `weights`.
+// computed in the main dtype: on the weights, or on what bf16 weights and their remainders are together.
 struct AdamW {
   UpdateTiles tiles;
   const UpdateScalars* scalars = nullptr;

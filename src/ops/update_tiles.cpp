@@ -11,14 +11,16 @@ std::vector<UpdateTile> make_update_tiles(std::span<const UpdateTensors> paramet
     const UpdateTensors& p = parameters[i];
     const int64_t elements = p.weights.elements();
     const DType main = main_dtype(p.weights.dtype);
-    for (const Tensor& tensor : {p.master, p.gradient, p.exp_avg, p.exp_avg_sq}) {
-      MEGALITH_CHECK(tensor.dtype == main && tensor.elements() == elements && tensor.contiguous(),
+    const auto check = [&](const Tensor& tensor, DType dtype) {
+      MEGALITH_CHECK(tensor.dtype == dtype && tensor.elements() == elements && tensor.contiguous(),
                      "state of parameter {} is {} {}, its weights {} {}", i, name_of(tensor.dtype),
                      to_string(tensor.shape), name_of(p.weights.dtype), to_string(p.weights.shape));
-    }
+    };
+    for (const Tensor& tensor : {p.gradient, p.exp_avg, p.exp_avg_sq}) check(tensor, main);
+    if (p.weights.dtype != main) check(p.remainder, DType::i16);
     for (int64_t begin = 0; begin < elements; begin += kUpdateTile) {
       tiles.push_back({.weights = at(p.weights, begin),
-                       .master = at(p.master, begin),
+                       .remainder = p.weights.dtype == main ? nullptr : at(p.remainder, begin),
                        .gradient = at(p.gradient, begin),
                        .exp_avg = at(p.exp_avg, begin),
                        .exp_avg_sq = at(p.exp_avg_sq, begin),

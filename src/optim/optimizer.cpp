@@ -27,14 +27,14 @@ Optimizer::Optimizer(const OptimizerOptions& options, const parallel::ParameterS
     const DType main = parameter.gradient.dtype;
     const Shape& shape = parameter.weight.shape;
     const std::string& name = parameter.spec->name;
-    const bool own_master = parameter.weight.dtype != main;
+    const bool is_split = parameter.weight.dtype != main;
     const State& state =
-        states_.emplace_back(State{.master = own_master ? arenas.masters.allocate(name, main, shape) : parameter.weight,
+        states_.emplace_back(State{.remainder = is_split ? arenas.masters.allocate(name, DType::i16, shape) : Tensor(),
                                    .exp_avg = arenas.moments.allocate(name, main, shape),
                                    .exp_avg_sq = arenas.moments.allocate(name, main, shape)});
     const double decay = parameter.spec->weight_decay ? options.optim.weight_decay : 0.0;
     parameters.push_back({.weights = parameter.weight,
-                          .master = state.master,
+                          .remainder = state.remainder,
                           .gradient = parameter.gradient,
                           .exp_avg = state.exp_avg,
                           .exp_avg_sq = state.exp_avg_sq,
@@ -56,11 +56,12 @@ Optimizer::Optimizer(const OptimizerOptions& options, const parallel::ParameterS
 }
 
 void Optimizer::initialise(Stream& stream) {
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const Tensor weight = store_.all()[i].weight;
-    if (states_[i].master.data != weight.data) ops::cast(stream, {.x = weight, .y = states_[i].master});
-    ops::fill(stream, {.x = states_[i].exp_avg, .value = 0.0});
-    ops::fill(stream, {.x = states_[i].exp_avg_sq, .value = 0.0});
+  for (const State& state : states_) {
+    Tensor remainder = state.remainder;
+    remainder.dtype = DType::bf16;  // whose zero is the same bits
+    if (remainder) ops::fill(stream, {.x = remainder, .value = 0.0});
+    ops::fill(stream, {.x = state.exp_avg, .value = 0.0});
+    ops::fill(stream, {.x = state.exp_avg_sq, .value = 0.0});
   }
 }
 

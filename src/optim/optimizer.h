@@ -13,7 +13,7 @@ namespace megalith::optim {
 
 // Optimizer state of one parameter, in the main dtype.
 struct State {
-  Tensor master;  // the weight itself where that is in the main dtype
+  Tensor remainder;  // i16: what the weight lacks of its fp32 master; absent where it is in the main dtype itself
   Tensor exp_avg;
   Tensor exp_avg_sq;
 };
@@ -26,7 +26,7 @@ struct OptimizerOptions {
 };
 
 struct OptimizerArenas {
-  Arena& masters;  // used only where weights are not in the main dtype
+  Arena& masters;  // used only where weights are bf16
   Arena& moments;
   Arena& table;
 };
@@ -37,7 +37,7 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, const parallel::ParameterStore& store, Stream& stream,
             const OptimizerArenas& arenas);
 
-  // Copies the weights into their masters: after initialisation, before the first update.
+  // Masters begin as the weights, moments as zero: after initialisation, before the first update.
   void initialise(Stream& stream);
 
   // One update from the gradients. `update` counts from 1 and includes every update before, skipped or not.

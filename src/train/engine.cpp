@@ -8,6 +8,7 @@
 #include "core/trace.h"
 #include "model/parameters.h"
 #include "ops/sum.h"
+#include "optim/master_weights.h"
 
 namespace megalith::train {
 
@@ -228,46 +229,95 @@ Tensor Engine::scratch_memory() const {
   return arenas_.activations.whole();
 }
 
-std::vector<checkpoint::NamedTensor> Engine::state() const {
-  using checkpoint::TensorKind;
-  std::vector<checkpoint::NamedTensor> tensors;
+std::vector<Engine::DeviceState> Engine::device_state() const {
+  std::vector<DeviceState> states;
   for (size_t i = 0; i < store_.all().size(); ++i) {
     const parallel::Parameter& parameter = store_.all()[i];
-    const std::string& name = parameter.spec->name;
-    tensors.push_back({name, TensorKind::weights, parameter.weight});
+    DeviceState& state = states.emplace_back(DeviceState{.name = parameter.spec->name, .weight = parameter.weight});
     if (!optimizer_) continue;
-    const optim::State& state = optimizer_->states()[i];
-    if (state.master.data != parameter.weight.data) tensors.push_back({name, TensorKind::master, state.master});
-    tensors.push_back({name, TensorKind::exp_avg, state.exp_avg});
-    tensors.push_back({name, TensorKind::exp_avg_sq, state.exp_avg_sq});
+    state.remainder = optimizer_->states()[i].remainder;
+    state.exp_avg = optimizer_->states()[i].exp_avg;
+    state.exp_avg_sq = optimizer_->states()[i].exp_avg_sq;
   }
-  return tensors;
+  return states;
+}
+
+// The tensor itself where it is in host memory already.
+Tensor Engine::to_host(const Tensor& tensor) {
+  if (!tensor || tensor.device == Device::cpu) return tensor;
+  const Tensor copied = host_copy_->allocate("copy", tensor.dtype, tensor.shape);
+  copy(stream_, tensor, copied);
+  return copied;
 }
 
 std::vector<checkpoint::NamedTensor> Engine::host_state() {
-  std::vector<checkpoint::NamedTensor> tensors = state();
-  if (stream_.device() == Device::cpu) return tensors;
+  using checkpoint::TensorKind;
+  const std::vector<DeviceState> states = device_state();
   if (!host_copy_) {
     int64_t bytes = 0;
-    for (const checkpoint::NamedTensor& named : tensors) {
-      bytes += Arena::footprint(named.tensor.dtype, named.tensor.elements());
+    for (const DeviceState& state : states) {
+      for (const Tensor& tensor : {state.weight, state.remainder, state.exp_avg, state.exp_avg_sq}) {
+        bytes += tensor.device == Device::cpu ? 0 : Arena::footprint(tensor.dtype, tensor.elements());
+      }
+      if (state.remainder) bytes += Arena::footprint(DType::f32, state.remainder.elements());
     }
     host_copy_ = std::make_unique<Arena>("checkpoint copy", Device::cpu, bytes);
   }
   host_copy_->release_to(0);
-  for (checkpoint::NamedTensor& named : tensors) {
-    const Tensor on_device = named.tensor;
-    named.tensor = host_copy_->allocate(named.name, on_device.dtype, on_device.shape);
-    copy(stream_, on_device, named.tensor);
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (const DeviceState& state : states) {
+    const Tensor weight = to_host(state.weight);
+    tensors.push_back({state.name, TensorKind::weights, weight});
+    if (!optimizer_) continue;
+    if (const Tensor remainder = to_host(state.remainder)) {
+      stream_.wait();
+      const Tensor master = host_copy_->allocate(state.name, DType::f32, weight.shape);
+      optim::join_masters(weight, remainder, master);
+      tensors.push_back({state.name, TensorKind::master, master});
+    }
+    tensors.push_back({state.name, TensorKind::exp_avg, to_host(state.exp_avg)});
+    tensors.push_back({state.name, TensorKind::exp_avg_sq, to_host(state.exp_avg_sq)});
   }
   stream_.wait();
   return tensors;
 }
 
 void Engine::restore(checkpoint::Loaded& checkpoint) {
-  const std::vector<checkpoint::NamedTensor> wanted = state();
-  for (const checkpoint::NamedTensor& tensor : wanted) check_fit(checkpoint, tensor);
-  for (const checkpoint::NamedTensor& tensor : wanted) load_to_device(checkpoint, stream_, tensor);
+  using checkpoint::TensorKind;
+  const std::vector<DeviceState> states = device_state();
+  for (const DeviceState& state : states) {
+    check_fit(checkpoint, {state.name, TensorKind::weights, state.weight});
+    if (state.remainder) check_fit(checkpoint, {state.name, TensorKind::master, state.exp_avg});
+    if (state.exp_avg) check_fit(checkpoint, {state.name, TensorKind::exp_avg, state.exp_avg});
+    if (state.exp_avg_sq) check_fit(checkpoint, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
+  }
+  for (const DeviceState& state : states) {
+    if (state.remainder) {
+      restore_master(checkpoint, state);
+    } else {
+      load_to_device(checkpoint, stream_, {state.name, TensorKind::weights, state.weight});
+    }
+    if (!optimizer_) continue;
+    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg, state.exp_avg});
+    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
+  }
+}
+
+// The weights follow from their master.
+void Engine::restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state) {
+  const Shape shape = state.weight.shape;
+  const auto elements = static_cast<size_t>(shape.elements());
+  std::vector<float> master(elements);
+  std::vector<bfloat16> weights(elements);
+  std::vector<int16_t> remainder(elements);
+  const Tensor joined(master.data(), DType::f32, shape);
+  const Tensor high(weights.data(), DType::bf16, shape);
+  const Tensor low(remainder.data(), DType::i16, shape);
+  checkpoint.load_tensor(checkpoint::TensorKind::master, state.name, joined);
+  optim::split_masters(joined, high, low);
+  copy(stream_, high, state.weight);
+  copy(stream_, low, state.remainder);
+  stream_.wait();
 }
 
 void load_to_device(checkpoint::Loaded& checkpoint, Stream& stream, const checkpoint::NamedTensor& tensor) {

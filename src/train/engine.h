@@ -101,8 +101,8 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   Stream& stream() { return stream_; }
 
-  // Weights, masters and moments, under their logical names: what a checkpoint holds. In host memory: on a GPU a copy,
-  // which the next call overwrites.
+  // Weights, masters and moments, under their logical names: what a checkpoint holds. In host memory; copies are
+  // overwritten by the next call.
   std::vector<checkpoint::NamedTensor> host_state();
   // Fills that state (weights alone where nothing is trained) from a checkpoint.
   void restore(checkpoint::Loaded& checkpoint);
@@ -118,7 +118,17 @@ class Engine {
   };
   static constexpr size_t kSlots = 2;
 
-  std::vector<checkpoint::NamedTensor> state() const;
+  // What a checkpoint holds of a parameter, on the device; master weights lie there in two parts.
+  struct DeviceState {
+    std::string name;
+    Tensor weight;
+    Tensor remainder;  // absent where the weight is its own master, and where nothing is trained
+    Tensor exp_avg;
+    Tensor exp_avg_sq;
+  };
+  std::vector<DeviceState> device_state() const;
+  Tensor to_host(const Tensor& tensor);
+  void restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state);
   model::Context context(bool training);
   model::Targets targets() const;
   void run(RecordedWork& work, const std::function<void()>& body);

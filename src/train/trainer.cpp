@@ -39,6 +39,22 @@ Trainer::Trainer(const Parts& parts)
 
 Summary Trainer::run() {
   summary_.first_step = state_.step;
+  try {
+    run_steps();
+  } catch (const Error& error) {
+    // A GPU tells of an error when the host next asks it something: at this step or the one before.
+    if (error.kind() != ErrorKind::device) throw;
+    fail(ErrorKind::device, "step {}: {}", state_.step, error.what());
+  }
+  summary_.stop_reason = stop_.reason();
+  summary_.steps_done = state_.step;
+  summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
+  summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
+  if (parts_.store != nullptr && saved_step_ != state_.step) save(true);
+  return summary_;
+}
+
+void Trainer::run_steps() {
   mark_ = monotonic_seconds();
   while (state_.step < run_.trainer.max_steps && stop_.reason().empty()) {
     // While the device computes a step, the host prepares it the next one and reports the one before.
@@ -54,12 +70,6 @@ Summary Trainer::run() {
     if (save_due()) save(false);
   }
   settle();
-  summary_.stop_reason = stop_.reason();
-  summary_.steps_done = state_.step;
-  summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
-  summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
-  if (parts_.store != nullptr && saved_step_ != state_.step) save(true);
-  return summary_;
 }
 
 Trainer::Launched Trainer::launch() {

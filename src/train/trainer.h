@@ -47,6 +47,7 @@ class Trainer {
     double data_wait = 0.0;
   };
   Launched launch();
+  void run_steps();
   // Waits for what `launched` did, and tells it. `steps_back` as in Engine::result_of_step().
   void report(const Launched& launched, int steps_back);
   // Reports what is still to be reported.

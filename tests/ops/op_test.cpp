@@ -46,6 +46,8 @@ double read_element(const void* element, DType dtype) {
       return static_cast<float>(*static_cast<const bfloat16*>(element));
     case DType::f64:
       return *static_cast<const double*>(element);
+    case DType::i16:
+      return *static_cast<const int16_t*>(element);
     case DType::i32:
       return *static_cast<const int32_t*>(element);
     case DType::i64:
@@ -64,6 +66,9 @@ void write_element(void* element, DType dtype, double value) {
       break;
     case DType::f64:
       *static_cast<double*>(element) = value;
+      break;
+    case DType::i16:
+      *static_cast<int16_t*>(element) = static_cast<int16_t>(value);
       break;
     case DType::i32:
       *static_cast<int32_t*>(element) = static_cast<int32_t>(value);

@@ -71,6 +71,7 @@ void compare_with_golden(const std::string& file, model::ModelConfig config, DTy
            parameter.weight);
   }
   const data::MicroBatch batch = first_batch(golden);
+  engine.make_plans(batch);
   engine.begin_step(0, 1.0 / static_cast<double>(batch.inputs.size()));
   engine.forward(batch);
   engine.backward();

@@ -22,6 +22,7 @@ std::vector<Accelerator> find_accelerators() {
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;
+    if (!runs_on(MEGALITH_CUDA_ARCHITECTURES, properties.major, properties.minor)) continue;
     found.push_back({.name = properties.name,
                      .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
                      .architecture = fmt::format("sm_{}{}", properties.major, properties.minor),
@@ -44,6 +45,15 @@ void require_accelerator() {
   }
   if (status != cudaSuccess || count == 0) {
     user_error("no GPU can be used here ({}); use trainer.accelerator=cpu", cudaGetErrorString(status));
+  }
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, 0), "asking for the GPU's properties");
+  if (!runs_on(MEGALITH_CUDA_ARCHITECTURES, properties.major, properties.minor)) {
+    user_error(
+        "this build has kernels for {}, the GPU ({}) is of architecture {}{}: build with "
+        "-DMEGALITH_CUDA_ARCHITECTURES={}{}, or use trainer.accelerator=cpu",
+        MEGALITH_CUDA_ARCHITECTURES, properties.name, properties.major, properties.minor, properties.major,
+        properties.minor);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "ops/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -60,10 +61,23 @@ void adamw_span(const AdamCoefficients<M>& coefficients, M* weights, const M* gr
   }
 }
 
-template <class T>
-void round_span(const Main<T>* master, T* weights, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) weights[i] = round_to<T>(master[i]);
+// bf16 weights are put together with their remainders a block at a time.
+void adamw_split_span(const AdamCoefficients<float>& coefficients, const UpdateTile& tile) {
+  constexpr int64_t kBlock = 1024;
+  std::array<float, kBlock> master;
+  auto* high = static_cast<bfloat16*>(tile.weights);
+  auto* low = static_cast<int16_t*>(tile.remainder);
+  for (int64_t begin = 0; begin < tile.elements; begin += kBlock) {
+    const int64_t count = std::min(kBlock, tile.elements - begin);
+    for (int64_t i = 0; i < count; ++i) master[static_cast<size_t>(i)] = join_float(high[begin + i], low[begin + i]);
+    adamw_span(coefficients, master.data(), static_cast<const float*>(tile.gradient) + begin,
+               static_cast<float*>(tile.exp_avg) + begin, static_cast<float*>(tile.exp_avg_sq) + begin, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const SplitFloat parts = split_float(master[static_cast<size_t>(i)]);
+      high[begin + i] = parts.high;
+      low[begin + i] = parts.low;
+    }
+  }
 }
 
 }  // namespace
@@ -105,10 +119,13 @@ void adamw(Stream& stream, const AdamW& args) {
     using M = Main<T>;
     run_tiles(stream, args.tiles.count, [&](int64_t i) {
       const UpdateTile& tile = args.tiles.tiles[i];
-      auto* master = static_cast<M*>(tile.master);
-      adamw_span(AdamCoefficients<M>(args, tile.weight_decay), master, static_cast<const M*>(tile.gradient),
-                 static_cast<M*>(tile.exp_avg), static_cast<M*>(tile.exp_avg_sq), tile.elements);
-      if (tile.weights != tile.master) round_span(master, static_cast<T*>(tile.weights), tile.elements);
+      const AdamCoefficients<M> coefficients(args, tile.weight_decay);
+      if constexpr (std::is_same_v<T, M>) {
+        adamw_span(coefficients, static_cast<M*>(tile.weights), static_cast<const M*>(tile.gradient),
+                   static_cast<M*>(tile.exp_avg), static_cast<M*>(tile.exp_avg_sq), tile.elements);
+      } else {
+        adamw_split_span(coefficients, tile);
+      }
     });
   });
 }

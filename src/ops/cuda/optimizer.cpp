@@ -11,6 +11,7 @@ namespace megalith::ops::cuda {
 namespace {
 
 static_assert(sizeof(DeviceTile) == sizeof(UpdateTile) &&
+              offsetof(DeviceTile, remainder) == offsetof(UpdateTile, remainder) &&
               offsetof(DeviceTile, gradient) == offsetof(UpdateTile, gradient) &&
               offsetof(DeviceTile, exp_avg_sq) == offsetof(UpdateTile, exp_avg_sq) &&
               offsetof(DeviceTile, elements) == offsetof(UpdateTile, elements) &&

@@ -114,49 +114,96 @@ __device__ void adamw_element(const AdamCoefficients& k, const StepCoefficients&
 
 template <class T>
 __device__ bool tile_aligned(const DeviceTile& tile) {
-  const auto all = reinterpret_cast<uintptr_t>(tile.master) | reinterpret_cast<uintptr_t>(tile.gradient) |
-                   reinterpret_cast<uintptr_t>(tile.exp_avg) | reinterpret_cast<uintptr_t>(tile.exp_avg_sq);
-  return all % 16 == 0 && reinterpret_cast<uintptr_t>(tile.weights) % (kWidth * sizeof(T)) == 0;
+  const auto main = reinterpret_cast<uintptr_t>(tile.gradient) | reinterpret_cast<uintptr_t>(tile.exp_avg) |
+                    reinterpret_cast<uintptr_t>(tile.exp_avg_sq);
+  const auto weights = reinterpret_cast<uintptr_t>(tile.weights) | reinterpret_cast<uintptr_t>(tile.remainder);
+  return main % 16 == 0 && weights % (kWidth * sizeof(T)) == 0;
 }
+
+// The weights of a tile, in fp32 whatever they are stored as.
+template <class T, int kElements>
+struct MasterWeights;
+
+template <int kElements>
+struct MasterWeights<float, kElements> {
+  float* weights;
+  using Loaded = Vector<float, kElements>;
+
+  __device__ explicit MasterWeights(const DeviceTile& tile) : weights(static_cast<float*>(tile.weights)) {}
+  __device__ Loaded load(int at) const { return load_once<kElements>(weights + at); }
+  __device__ static float value(const Loaded& in, int i) { return in[i]; }
+  __device__ void store(int at, const float (&values)[kElements]) const {
+    cuda::store(weights + at, Vector<float, kElements>::from(values));
+  }
+};
+
+// bf16 and the 16 bits it leaves out: split_float() and join_float() of core/dtype.h.
+template <int kElements>
+struct MasterWeights<bf16, kElements> {
+  bf16* weights;
+  bf16* remainder;  // int16 in truth: only its bits are moved
+  struct Loaded {
+    Vector<bf16, kElements> high, low;
+  };
+
+  __device__ explicit MasterWeights(const DeviceTile& tile)
+      : weights(static_cast<bf16*>(tile.weights)), remainder(static_cast<bf16*>(tile.remainder)) {}
+  __device__ Loaded load(int at) const {
+    return {load_once<kElements>(weights + at), load_once<kElements>(remainder + at)};
+  }
+  __device__ static uint32_t half(const Vector<bf16, kElements>& in, int i) {
+    return i % 2 == 0 ? in.word[i / 2] & 0xffffu : in.word[i / 2] >> 16;
+  }
+  __device__ static float value(const Loaded& in, int i) {
+    return __uint_as_float((half(in.high, i) << 16) + static_cast<uint32_t>(static_cast<int16_t>(half(in.low, i))));
+  }
+  __device__ void store(int at, const float (&values)[kElements]) const {
+    Vector<bf16, kElements> high = {}, low = {};
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) {
+      const uint32_t word = __float_as_uint(values[i]);
+      high.word[i / 2] |= (word + 0x8000u) >> 16 << (i % 2 * 16);
+      low.word[i / 2] |= (word & 0xffffu) << (i % 2 * 16);
+    }
+    cuda::store(weights + at, high);
+    cuda::store(remainder + at, low);
+  }
+};
 
 template <class T, int kElements>
 struct AdamTile {
   const float* gradient;
-  float* master;
   float* exp_avg;
   float* exp_avg_sq;
-  T* weights;
-  bool rounds;  // `weights` is another tensor than `master`
+  MasterWeights<T, kElements> master;
 
   struct Loaded {
-    Vector<float, kElements> gradient, master, m, v;
+    Vector<float, kElements> gradient, m, v;
+    typename MasterWeights<T, kElements>::Loaded master;
   };
 
   __device__ explicit AdamTile(const DeviceTile& tile)
       : gradient(static_cast<const float*>(tile.gradient)),
-        master(static_cast<float*>(tile.master)),
         exp_avg(static_cast<float*>(tile.exp_avg)),
         exp_avg_sq(static_cast<float*>(tile.exp_avg_sq)),
-        weights(static_cast<T*>(tile.weights)),
-        rounds(tile.weights != tile.master) {}
+        master(tile) {}
 
   __device__ Loaded load(int at) const {
-    return {load_once<kElements>(gradient + at), load_once<kElements>(master + at), load_once<kElements>(exp_avg + at),
-            load_once<kElements>(exp_avg_sq + at)};
+    return {load_once<kElements>(gradient + at), load_once<kElements>(exp_avg + at),
+            load_once<kElements>(exp_avg_sq + at), master.load(at)};
   }
   __device__ void update(const AdamCoefficients& k, const StepCoefficients& step, int at, const Loaded& in) const {
     float weight[kElements], m[kElements], v[kElements];
 #pragma unroll
     for (int i = 0; i < kElements; ++i) {
-      weight[i] = in.master[i];
+      weight[i] = MasterWeights<T, kElements>::value(in.master, i);
       m[i] = in.m[i];
       v[i] = in.v[i];
       adamw_element(k, step, in.gradient[i], weight[i], m[i], v[i]);
     }
     store(exp_avg + at, Vector<float, kElements>::from(m));
     store(exp_avg_sq + at, Vector<float, kElements>::from(v));
-    store(master + at, Vector<float, kElements>::from(weight));
-    if (rounds) store(weights + at, Vector<T, kElements>::from(weight));
+    master.store(at, weight);
   }
 };
 

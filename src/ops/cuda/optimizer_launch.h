@@ -8,7 +8,7 @@ namespace megalith::ops::cuda {
 // layout.
 struct DeviceTile {
   void* weights;
-  void* master;
+  void* remainder;
   const void* gradient;
   void* exp_avg;
   void* exp_avg_sq;

@@ -1,0 +1,47 @@
+#include "core/device.h"
+
+#include <gtest/gtest.h>
+
+#include "core/stream.h"
+
+namespace megalith {
+namespace {
+
+TEST(RunsOn, ItsOwnArchitectureOrALowerMinorWithoutALetter) {
+  EXPECT_TRUE(runs_on("90a", 9, 0));
+  EXPECT_TRUE(runs_on("80;90a", 8, 6));
+  EXPECT_TRUE(runs_on("80;90a", 9, 0));
+  EXPECT_FALSE(runs_on("90a", 8, 0));
+  EXPECT_FALSE(runs_on("86", 8, 0));
+  EXPECT_FALSE(runs_on("90a", 10, 0));
+  EXPECT_TRUE(runs_on("100", 10, 3));
+  EXPECT_FALSE(runs_on("", 9, 0));
+}
+
+TEST(Stream, OnTheCpuEverythingIsDoneWhenItReturns) {
+  ThreadPool pool(1);
+  Stream stream(pool);
+  float from = 3.0F;
+  float to = 0.0F;
+  copy(stream, Tensor(&from, DType::f32, {1}), Tensor(&to, DType::f32, {1}));
+  EXPECT_EQ(to, 3.0F);
+  RecordedWork work;
+  int runs = 0;
+  for (int i = 0; i < 3; ++i) work.run(stream, [&] { ++runs; });
+  EXPECT_EQ(runs, 3);
+  StreamMark begin;
+  StreamMark end;
+  begin.record(stream);
+  end.record(stream);
+  end.wait();
+  EXPECT_GE(StreamMark::seconds_between(begin, end), 0.0);
+}
+
+TEST(StagingMemory, OfTheCpuIsPlainMemory) {
+  const StagingMemory memory(Device::cpu, 100, "test");
+  memory.data()[99] = std::byte{7};
+  EXPECT_EQ(memory.data()[99], std::byte{7});
+}
+
+}  // namespace
+}  // namespace megalith
