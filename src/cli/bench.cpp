@@ -4,6 +4,7 @@
 
 #include "cli/config_options.h"
 #include "cli/verbs.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "cost/hardware.h"
@@ -18,6 +19,8 @@ struct Options {
   ConfigOptions config;
   train::BenchStepOptions bench;
   std::string csv;
+  std::string results;
+  std::string label;
 };
 
 std::string against_the_limit(const train::BenchStepResult& result) {
@@ -41,6 +44,25 @@ std::string against_the_limit(const train::BenchStepResult& result) {
          fmt::format("copy rate        {:.2f} TB/s, read and written\n", result.copy_bytes_per_second / 1e12);
 }
 
+// One line a bench, under one heading.
+void append_result(const Options& options, const train::BenchStepResult& result) {
+  const cost::Accelerator* card = cost::find_accelerator(result.device);
+  File file = File::open_for_appending(options.results);
+  if (file.size() == 0) {
+    file.write(
+        "date,label,device,step_ms,tokens_per_second,tflops,mfu_percent,floor_ms,percent_of_floor,memory_gib,"
+        "memory_table_gib,first_step_s,loss\n");
+  }
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  file.write(fmt::format("{},\"{}\",{},{:.2f},{:.0f},{:.1f},{:.1f},{:.2f},{:.1f},{:.2f},{:.2f},{:.1f},{:.4f}\n",
+                         utc_timestamp(wall_seconds()), options.label, result.device, result.step_seconds * 1e3,
+                         result.tokens_per_second, result.flops_per_second / 1e12,
+                         card == nullptr ? 0.0 : result.flops_per_second / card->bf16_tflops / 1e10,
+                         result.floor_seconds * 1e3, 100.0 * result.floor_seconds / result.step_seconds,
+                         static_cast<double>(result.peak_bytes) / kGiB, static_cast<double>(result.planned_bytes) / kGiB,
+                         result.start_seconds, result.loss));
+}
+
 int run_step(const Options& options) {
   const train::BenchStepResult result = train::bench_step(options.config.load(), options.bench);
   const double planned = static_cast<double>(result.planned_bytes);
@@ -55,6 +77,7 @@ int run_step(const Options& options) {
                            100.0 * (static_cast<double>(result.peak_bytes) / planned - 1.0),
                            cost::format_bytes(result.planned_bytes))
             << fmt::format("first step after {:.1f} s, loss of the last {:.4f}\n", result.start_seconds, result.loss);
+  if (!options.results.empty()) append_result(options, result);
   if (result.operations.empty()) return kExitComplete;
   std::cout << train::to_table(result.operations, result.copy_bytes_per_second);
   if (!options.csv.empty()) replace_file(options.csv, train::to_csv(result.operations, result.copy_bytes_per_second));
@@ -76,6 +99,8 @@ void add_bench(CLI::App& program, Action& run) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
+  step->add_option("--results", options->results, "append a line with the numbers to this CSV file");
+  step->add_option("--label", options->label, "what that line calls this bench");
   step->add_option("--steps", options->bench.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   step->add_option("--micro-batches", options->bench.micro_batches, "per step")
       ->check(CLI::PositiveNumber)
