@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstring>
+#include <vector>
 
 #include "core/arena.h"
 #include "ops/activation.h"
@@ -66,6 +67,8 @@ void gemm_bench(benchmark::State& state, DType dtype, int64_t m, int64_t n, int6
   on.release_to(mark);
 }
 
+constexpr uint64_t kStep = 1;
+
 void attention_bench(benchmark::State& state, DType dtype, bool backward, double dropout, int64_t length, int64_t heads,
                      int64_t dim) {
   Machine& on = machine();
@@ -76,9 +79,16 @@ void attention_bench(benchmark::State& state, DType dtype, bool backward, double
   const Tensor out = on.zeros(dtype, length, width);
   const Tensor dout = on.normal(dtype, length, width);
   const Tensor log_sum_exp = on.zeros(main_dtype(dtype), heads, length);
-  const Tensor scratch = on.zeros(main_dtype(dtype), 1, attention_scratch(length, dim, on.pool().threads()));
+  const AttentionShape shape{.dtype = dtype,
+                             .batch = 1,
+                             .heads = heads,
+                             .kv_heads = heads,
+                             .query_length = length,
+                             .key_length = length,
+                             .head_dim = dim};
+  const Tensor scratch = on.zeros(main_dtype(dtype), 1, attention_scratch(Device::cpu, shape, on.pool().threads()));
   const Tensor ids = on.zeros(DType::i64, 1, 1);
-  const Dropout drop{.probability = dropout, .sample_ids = ids, .length = length};
+  const Dropout drop{.probability = dropout, .step = &kStep, .sample_ids = ids, .length = length};
   const AttentionForward forward{.q = qkv.slice_cols(0, width),
                                  .k = qkv.slice_cols(width, 2 * width),
                                  .v = qkv.slice_cols(2 * width, 3 * width),
@@ -181,7 +191,7 @@ void dropout_bench(benchmark::State& state, DType dtype) {
       dropout_add(on.stream(), {.x = x,
                                 .residual = residual,
                                 .y = residual,
-                                .dropout = {.probability = 0.1, .sample_ids = ids, .length = kTokens}});
+                                .dropout = {.probability = 0.1, .step = &kStep, .sample_ids = ids, .length = kTokens}});
     }
   });
 }
@@ -219,36 +229,50 @@ void cross_entropy_bench(benchmark::State& state, DType dtype) {
 
 constexpr int64_t kParameters = 1 << 24;
 
+// The optimizer's state of kParameters weights, cut into tiles.
+struct Update {
+  Tensor weights, gradient;
+  std::vector<UpdateTile> tiles;
+
+  Update(Machine& on, DType dtype)
+      : weights(on.zeros(dtype, 1, kParameters)), gradient(on.normal(main_dtype(dtype), 1, kParameters)) {
+    const DType main = main_dtype(dtype);
+    tiles = make_update_tiles(
+        std::vector<UpdateTensors>{{.weights = weights,
+                                    .remainder = dtype == DType::bf16 ? on.zeros(DType::i16, 1, kParameters) : Tensor(),
+                                    .gradient = gradient,
+                                    .exp_avg = on.zeros(main, 1, kParameters),
+                                    .exp_avg_sq = on.zeros(main, 1, kParameters)}});
+  }
+  UpdateTiles all() const {
+    return {.tiles = tiles.data(), .count = std::ssize(tiles), .elements = kParameters, .weights = weights.dtype};
+  }
+};
+
 void adamw_bench(benchmark::State& state, DType dtype) {
-  const DType main = main_dtype(dtype);
-  memory_bench(state, main, 1, kParameters, dtype == main ? 7.0 : 7.5, [&](Machine& on, benchmark::State& timed) {
-    const Tensor master = on.zeros(main, 1, kParameters), gradient = on.normal(main, 1, kParameters);
-    const Tensor m = on.zeros(main, 1, kParameters), v = on.zeros(main, 1, kParameters);
-    const Tensor weights = dtype == main ? master : on.zeros(dtype, 1, kParameters);
+  memory_bench(state, main_dtype(dtype), 1, kParameters, 7.0, [&](Machine& on, benchmark::State& timed) {
+    const Update update(on, dtype);
     const UpdateScalars scalars{.learning_rate = 1e-4F};
-    for (auto _ : timed) {
-      adamw(on.stream(), {.weights = weights,
-                          .master = master,
-                          .gradient = gradient,
-                          .exp_avg = m,
-                          .exp_avg_sq = v,
-                          .scalars = &scalars});
-    }
+    for (auto _ : timed) adamw(on.stream(), {.tiles = update.all(), .scalars = &scalars});
   });
 }
 
-void sum_of_squares_bench(benchmark::State& state, DType dtype) {
-  memory_bench(state, dtype, 1, kParameters, 1.0, [&](Machine& on, benchmark::State& timed) {
-    const Tensor x = on.normal(dtype, 1, kParameters);
-    const Tensor partials = on.zeros(DType::f64, 1, ceil_div(kParameters, kSquareTile));
-    for (auto _ : timed) sum_of_squares(on.stream(), {.x = x, .partials = partials});
+void gradient_norm_bench(benchmark::State& state, DType dtype) {
+  memory_bench(state, main_dtype(dtype), 1, kParameters, 1.0, [&](Machine& on, benchmark::State& timed) {
+    const Update update(on, dtype);
+    const Tensor partials = on.zeros(DType::f64, 1, update.all().count);
+    UpdateScalars scalars;
+    for (auto _ : timed) {
+      gradient_norm(on.stream(), {.tiles = update.all(), .partials = partials, .scalars = &scalars});
+    }
   });
 }
 
 void bias_gradient_bench(benchmark::State& state, DType dtype) {
   memory_bench(state, dtype, kTokens, 4 * kWidth, 1.0, [&](Machine& on, benchmark::State& timed) {
     const Tensor dy = on.normal(dtype, kTokens, 4 * kWidth), dbias = on.zeros(main_dtype(dtype), 1, 4 * kWidth);
-    for (auto _ : timed) bias_gradient(on.stream(), {.dy = dy, .dbias = dbias});
+    const Tensor scratch = on.zeros(main_dtype(dtype), 1, column_sum_scratch(kTokens, 4 * kWidth));
+    for (auto _ : timed) bias_gradient(on.stream(), {.dy = dy, .dbias = dbias, .scratch = scratch});
   });
 }
 
@@ -313,7 +337,7 @@ void add_all(DType dtype) {
   add("EmbeddingBackward", dtype, embedding_backward_bench);
   add("CrossEntropy", dtype, cross_entropy_bench);
   add("AdamW", dtype, adamw_bench);
-  add("SumOfSquares", dtype, sum_of_squares_bench);
+  add("GradientNorm", dtype, gradient_norm_bench);
   add("BiasGradient", dtype, bias_gradient_bench);
   add("NormalInit", dtype, normal_init_bench);
 }
