@@ -59,8 +59,8 @@ void append_result(const Options& options, const train::BenchStepResult& result)
                          result.tokens_per_second, result.flops_per_second / 1e12,
                          card == nullptr ? 0.0 : result.flops_per_second / card->bf16_tflops / 1e10,
                          result.floor_seconds * 1e3, 100.0 * result.floor_seconds / result.step_seconds,
-                         static_cast<double>(result.peak_bytes) / kGiB, static_cast<double>(result.planned_bytes) / kGiB,
-                         result.start_seconds, result.loss));
+                         static_cast<double>(result.peak_bytes) / kGiB,
+                         static_cast<double>(result.planned_bytes) / kGiB, result.start_seconds, result.loss));
 }
 
 int run_step(const Options& options) {

@@ -37,6 +37,39 @@ const Known& find_known(const std::string& type) {
   const auto near = near_names(type, names, 1);
   user_error("unknown tokenizer {}{}", type, near.empty() ? "; use ByteTokenizer" : "; did you mean " + near[0] + "?");
 }
+
+class WholeTextStream : public EncodeStream {
+ public:
+  WholeTextStream(const Tokenizer& tokenizer, const StreamOptions& options)
+      : tokenizer_(tokenizer), options_(options) {}
+
+  void add(std::string_view piece, std::vector<int32_t>&) override { text_ += piece; }
+  void finish(std::vector<int32_t>& ids) override {
+    if (options_.look_for_special_text) {
+      special_texts_ = tokenizer_.encode_with_specials(text_, ids, options_.special_text);
+    } else {
+      tokenizer_.encode(text_, ids);
+    }
+  }
+  int64_t special_texts() const override { return special_texts_; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  StreamOptions options_;
+  std::string text_;
+  int64_t special_texts_ = 0;
+};
+
+// For a tokenizer to which every byte is a text of its own.
+class ByteStream : public EncodeStream {
+ public:
+  explicit ByteStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  void add(std::string_view piece, std::vector<int32_t>& ids) override { tokenizer_.encode(piece, ids); }
+  void finish(std::vector<int32_t>&) override {}
+
+ private:
+  const Tokenizer& tokenizer_;
+};
 }  // namespace
 
 int64_t Tokenizer::encode_with_specials(std::string_view text, std::vector<int32_t>& ids, SpecialText) const {
@@ -48,6 +81,14 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   encode(text, ids);
   return ids;
+}
+
+std::unique_ptr<EncodeStream> Tokenizer::open_stream(const StreamOptions& options) const {
+  return std::make_unique<WholeTextStream>(*this, options);
+}
+
+std::unique_ptr<EncodeStream> ByteTokenizer::open_stream(const StreamOptions&) const {
+  return std::make_unique<ByteStream>(*this);
 }
 
 void ByteTokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {

@@ -30,6 +30,25 @@ enum class SpecialText {
   reject,  // a data error
 };
 
+// How a text that comes in pieces is encoded.
+struct StreamOptions {
+  bool look_for_special_text = false;
+  SpecialText special_text = SpecialText::plain;
+  size_t buffer_bytes = size_t{64} << 10;  // text that gathers before it is encoded
+};
+
+// Encodes one text that comes in pieces, cut anywhere: the ids are those of the whole text.
+class EncodeStream {
+ public:
+  virtual ~EncodeStream() = default;
+  // Appends the ids that are certain by now.
+  virtual void add(std::string_view piece, std::vector<int32_t>& ids) = 0;
+  // The rest. Nothing is added afterwards.
+  virtual void finish(std::vector<int32_t>& ids) = 0;
+  // How many special strings were found, if they were looked for.
+  virtual int64_t special_texts() const { return 0; }
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -49,6 +68,9 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   // As encode, and looks for special strings. Returns how many there are.
   virtual int64_t encode_with_specials(std::string_view text, std::vector<int32_t>& ids, SpecialText policy) const;
+  // As both of these, for a text too long to be held; it must not outlive the tokenizer. This one holds the text all
+  // the same.
+  virtual std::unique_ptr<EncodeStream> open_stream(const StreamOptions& options) const;
 
   std::vector<int32_t> encode(std::string_view text) const;
 };
@@ -63,6 +85,7 @@ class ByteTokenizer : public Tokenizer {
   int32_t eod() const override { return kEod; }
   using Tokenizer::encode;
   void encode(std::string_view text, std::vector<int32_t>& ids) const override;
+  std::unique_ptr<EncodeStream> open_stream(const StreamOptions& options) const override;
   std::string decode(std::span<const int32_t> ids) const override;
 };
 

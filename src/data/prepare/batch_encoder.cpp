@@ -29,6 +29,10 @@ std::string_view without_carriage_return(std::string_view line) {
 }
 }  // namespace
 
+std::vector<std::byte> stored_tokens(const std::vector<int32_t>& ids, TokenType type, int64_t vocab_size) {
+  return type == TokenType::uint16 ? stored_as<uint16_t>(ids, vocab_size) : stored_as<int32_t>(ids, vocab_size);
+}
+
 int64_t EncodedBatch::bytes() const {
   size_t sum = 0;
   for (const Key& key : keys) sum += key.tokens.size() + key.lengths.size() * sizeof(int32_t);
@@ -162,8 +166,7 @@ void BatchEncoder::store(EncodedBatch& out) {
   for (size_t key = 0; key < ids_.size(); ++key) {
     auto& ids = ids_[key];
     out.keys[key].token_count = std::ssize(ids);
-    out.keys[key].tokens = type_ == TokenType::uint16 ? stored_as<uint16_t>(ids, tokenizer_.vocab_size())
-                                                      : stored_as<int32_t>(ids, tokenizer_.vocab_size());
+    out.keys[key].tokens = stored_tokens(ids, type_, tokenizer_.vocab_size());
     ids.clear();
     if (ids.capacity() > kKeptIds) ids.shrink_to_fit();
   }

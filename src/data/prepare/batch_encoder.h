@@ -25,6 +25,7 @@ struct EncodeOptions {
   // Looking for special strings costs a little: not asked for, they are plain text and not counted.
   bool look_for_special_text = false;
   SpecialText special_text = SpecialText::plain;
+  size_t stream_buffer_bytes = StreamOptions{}.buffer_bytes;  // for the texts of long documents
 };
 
 // A line that gave no document.
@@ -40,9 +41,14 @@ struct EncodedBatch {
   struct Key {
     std::vector<std::byte> tokens;
     std::vector<int32_t> lengths;  // of each document in tokens; 0 for an empty one
-    int64_t token_count = 0;
+    int64_t token_count = 0;       // of whole documents
     int64_t empty_documents = 0;
+    bool begins_again = false;  // tokens of the open document that came before are void
   };
+  // Tokens of a long document come in several batches: it begins with one, stays open, and ends with one that has its
+  // length, or with one that says that it is none after all.
+  bool begins_document = false;
+  bool drops_document = false;
   std::vector<Key> keys;
   std::vector<BadPlace> bad;  // one at most with OnError::fail: the batch ends there
   int64_t lines = 0;
@@ -54,7 +60,10 @@ struct EncodedBatch {
   int64_t bytes() const;  // of memory, about
 };
 
-// Turns batches into tokens; one for each thread.
+// Ids as they are stored. Internal error for one outside of the vocabulary.
+std::vector<std::byte> stored_tokens(const std::vector<int32_t>& ids, TokenType type, int64_t vocab_size);
+
+// Turns batches of whole documents into tokens; one for each thread.
 class BatchEncoder {
  public:
   BatchEncoder(const Tokenizer& tokenizer, const EncodeOptions& options);

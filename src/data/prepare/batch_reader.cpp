@@ -100,7 +100,22 @@ void BatchReader::pass_over(RawBatch& batch) {
   }
 }
 
+RawBatch BatchReader::next_part() {
+  RawBatch batch;
+  batch.part = true;
+  batch.offset = offset_;
+  const bool more = fill(batch.text);
+  const size_t newline = cut_ == Cut::lines ? batch.text.view().find('\n') : std::string_view::npos;
+  const bool found = newline != std::string_view::npos;
+  batch.last_part = found || !more;
+  batch.last = !more && (!found || newline + 1 == batch.text.size());
+  in_long_document_ = !batch.last_part;
+  end_batch(batch, found ? newline + 1 : batch.text.size());
+  return batch;
+}
+
 RawBatch BatchReader::next() {
+  if (in_long_document_) return next_part();
   RawBatch batch;
   batch.offset = offset_;
   batch.text.append(carry_);
@@ -119,6 +134,11 @@ RawBatch BatchReader::next() {
       return batch;
     }
     searched = batch.text.size();
+    if (static_cast<int64_t>(searched) > options_.long_document_bytes && cut_ != Cut::blank_lines) {
+      batch.part = batch.first_part = in_long_document_ = true;
+      end_batch(batch, searched);
+      return batch;
+    }
     if (static_cast<int64_t>(searched) > options_.max_document_bytes) {
       pass_over(batch);
       return batch;

@@ -20,7 +20,7 @@ enum class Cut {
 
 bool is_blank(std::string_view line);
 
-// Whole documents that lie one after the other in a file.
+// Whole documents that lie one after the other in a file, or a part of one that is long.
 struct RawBatch {
   TextBuffer text;
   int64_t offset = 0;            // of the first byte in the (decompressed) text of the file
@@ -28,12 +28,17 @@ struct RawBatch {
   bool too_long = false;         // stands for one document above the limit, which was passed over
   bool byte_order_mark = false;  // one was found at the start of the file and left out
   bool last = false;             // the file ends here
+  bool part = false;             // of a long document; the next batches hold the rest
+  bool first_part = false;
+  bool last_part = false;  // with the newline that ends the document, if there is one
 };
 
 struct BatchOptions {
   ReadOptions read;
   int64_t batch_bytes = int64_t{1} << 20;  // a batch is longer only if one document is
   int64_t max_document_bytes = std::numeric_limits<int64_t>::max();
+  // A document that does not end within this many bytes comes in parts, however long it is; paragraphs never do.
+  int64_t long_document_bytes = std::numeric_limits<int64_t>::max();
 };
 
 // Cuts the text of a file into batches. How it is cut depends on the file and the options alone.
@@ -48,6 +53,7 @@ class BatchReader {
   bool fill(TextBuffer& text);
   void skip_byte_order_mark(RawBatch& batch);
   void pass_over(RawBatch& batch);
+  RawBatch next_part();
   void end_batch(RawBatch& batch, size_t cut);
 
   std::unique_ptr<ByteSource> source_;
@@ -55,6 +61,7 @@ class BatchReader {
   BatchOptions options_;
   std::string carry_;  // what came behind the last cut
   int64_t offset_ = 0;
+  bool in_long_document_ = false;
 };
 
 }  // namespace megalith::data

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "data/prepare/batch_reader.h"
 #include "data/prepare/digest.h"
+#include "data/prepare/long_document.h"
 #include "data/prepare/prepare_config.h"
 #include "data/prepare/publish.h"
 
@@ -23,6 +24,11 @@ namespace {
 struct Output {
   std::filesystem::path path;
   std::vector<InputFile> inputs;
+};
+
+class NoReceiver : public JsonLineStream::Receiver {
+  void forget(size_t) override {}
+  void add_text(size_t, std::string_view) override {}
 };
 
 // Makes one output from its inputs.
@@ -40,7 +46,9 @@ class Copy {
                {"keep", keep},
                {"on_error", options.on_error == OnError::fail ? "fail" : "skip"},
                {"max_document_bytes", options.max_document_bytes}};
-    if (!options.keep.empty()) fields_.emplace(std::vector<std::string>{}, options.keep, BadText::reject);
+    if (options.keep.empty()) return;
+    fields_.emplace(std::vector<std::string>{}, options.keep, BadText::reject);
+    rules_.emplace(std::vector<std::string>{}, options.keep);
   }
 
   // False if there is nothing left to do.
@@ -105,15 +113,22 @@ class Copy {
 
   void copy(const InputFile& input) {
     // Without a filter lines do not matter, so that any file goes through in memory of one batch.
-    BatchReader reader(input.path, Cut::lines, {options_.read, int64_t{1} << 20, options_.max_document_bytes});
+    BatchReader reader(input.path, Cut::lines,
+                       {options_.read, std::min(int64_t{1} << 20, options_.long_document_bytes),
+                        options_.max_document_bytes, options_.long_document_bytes});
     int64_t line = 0;
     bool ends_with_newline = true;
+    long_line_.reset();
     for (bool more = true; more;) {
       const RawBatch batch = reader.next();
       more = !batch.last;
       if (batch.too_long) {
         ++line;
         bad(input, line, batch.offset, BadLine::too_long, "");
+        continue;
+      }
+      if (batch.part) {
+        add_part(input, batch, line, ends_with_newline);
         continue;
       }
       const std::string_view kept = fields_ ? filter(input, batch, line) : batch.text.view();
@@ -126,6 +141,61 @@ class Copy {
       counts_.lines += fields_ ? 0 : 1;
       write("\n");
     }
+  }
+
+  // A line too long to be held is written as it comes, and taken back if it turns out not to stay.
+  struct LongLineCopy {
+    int64_t offset = 0;
+    int64_t bytes = 0;
+    int64_t begin = 0;  // in the output
+    Digest digest;
+    std::unique_ptr<LongLine> json;
+    bool ended_with_newline = true;  // what came before it
+  };
+
+  void add_part(const InputFile& input, const RawBatch& part, int64_t& line_number, bool& ends_with_newline) {
+    if (part.first_part) {
+      long_line_.emplace();
+      long_line_->offset = part.offset;
+      long_line_->begin = counts_.bytes_out;
+      long_line_->digest = digest_;
+      long_line_->ended_with_newline = ends_with_newline;
+      const int64_t most = options_.max_document_bytes;
+      if (rules_) long_line_->json = std::make_unique<LongLine>(*rules_, BadText::reject, most, no_receiver_);
+    }
+    std::string_view content = part.text.view();
+    if (!content.empty()) ends_with_newline = content.back() == '\n';
+    write(content);
+    if (content.ends_with('\n')) content.remove_suffix(1);
+    long_line_->bytes += std::ssize(content);
+    if (long_line_->json) long_line_->json->add(content);
+    if (!part.last_part) return;
+    ++line_number;
+    if (!judge_long_line(input, line_number)) {
+      truncate(*file_, long_line_->begin);
+      counts_.bytes_out = long_line_->begin;
+      digest_ = long_line_->digest;
+      ends_with_newline = long_line_->ended_with_newline;
+    } else if (long_line_->json || ends_with_newline) {
+      ++counts_.lines;
+    }
+    long_line_.reset();
+  }
+
+  bool judge_long_line(const InputFile& input, int64_t line_number) {
+    LongLine::Verdict line;
+    if (long_line_->json) {
+      line = long_line_->json->finish();
+    } else if (long_line_->bytes > options_.max_document_bytes) {
+      line = {.verdict = LineVerdict::bad, .problem = {BadLine::too_long, ""}};
+    }
+    if (line.blank) return false;
+    if (line.verdict == LineVerdict::bad) {
+      bad(input, line_number, long_line_->offset, line.problem.kind, line.problem.detail);
+    } else if (line.verdict == LineVerdict::filtered) {
+      ++counts_.filtered;
+    }
+    return line.verdict == LineVerdict::document;
   }
 
   // The lines that stay, as they are.
@@ -175,6 +245,9 @@ class Copy {
   std::filesystem::path record_;
   nlohmann::ordered_json config_;
   std::optional<DocumentFields> fields_;
+  std::optional<FieldRules> rules_;
+  std::optional<LongLineCopy> long_line_;
+  NoReceiver no_receiver_;
   File* file_ = nullptr;
   Digest digest_;
   CopyCounts counts_;

@@ -30,6 +30,7 @@ struct CopyOptions {
   OnError on_error = OnError::fail;
   ReadOptions read;
   int64_t max_document_bytes = int64_t{4} << 30;
+  int64_t long_document_bytes = int64_t{4} << 20;  // longer lines are copied while they are read
   int threads = 1;
   WorkerShare worker;
   bool overwrite = false;

@@ -6,19 +6,6 @@
 
 namespace megalith::data {
 
-namespace {
-// The paths of keys and filters, each once.
-std::vector<std::string> paths_of(const std::vector<std::string>& keys, const std::vector<FieldFilter>& keep) {
-  std::vector<std::string> paths;
-  const auto add = [&paths](const std::string& path) {
-    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
-  };
-  for (const std::string& key : keys) add(key);
-  for (const FieldFilter& filter : keep) add(filter.path);
-  return paths;
-}
-}  // namespace
-
 FieldFilter parse_field_filter(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
@@ -37,19 +24,29 @@ FieldFilter parse_field_filter(std::string_view text) {
   return filter;
 }
 
-DocumentFields::DocumentFields(std::vector<std::string> keys, std::vector<FieldFilter> keep, BadText bad_text)
-    : keys_(std::move(keys)), keep_(std::move(keep)), fields_(paths_of(keys_, keep_), bad_text) {
-  const auto paths = paths_of(keys_, keep_);
-  const auto index_of = [&paths](const std::string& path) {
-    return static_cast<size_t>(std::find(paths.begin(), paths.end(), path) - paths.begin());
+FieldRules::FieldRules(std::vector<std::string> keys, std::vector<FieldFilter> keep)
+    : keys_(std::move(keys)), keep_(std::move(keep)) {
+  const auto index_of = [this](const std::string& path) {
+    const auto found = std::find(paths_.begin(), paths_.end(), path);
+    const auto index = static_cast<size_t>(found - paths_.begin());
+    if (found == paths_.end()) paths_.push_back(path);
+    return index;
   };
-  for (const std::string& key : keys_) key_values_.push_back(index_of(key));
-  for (const FieldFilter& filter : keep_) keep_values_.push_back(index_of(filter.path));
+  for (const std::string& key : keys_) key_paths_.push_back(index_of(key));
+  for (const FieldFilter& filter : keep_) keep_paths_.push_back(index_of(filter.path));
 }
 
-bool DocumentFields::kept() const {
+size_t FieldRules::longest_kept_value() const {
+  size_t longest = 0;
+  for (const FieldFilter& filter : keep_) {
+    for (const std::string& value : filter.values) longest = std::max(longest, value.size());
+  }
+  return longest;
+}
+
+bool FieldRules::kept(const std::vector<JsonValue>& values) const {
   for (size_t i = 0; i < keep_.size(); ++i) {
-    const JsonValue& value = fields_.values()[keep_values_[i]];
+    const JsonValue& value = values[keep_paths_[i]];
     const auto& allowed = keep_[i].values;
     const bool comparable = value.type == "string" || value.type == "number" || value.type == "boolean";
     if (!comparable || std::find(allowed.begin(), allowed.end(), value.text) == allowed.end()) return false;
@@ -57,21 +54,28 @@ bool DocumentFields::kept() const {
   return true;
 }
 
+LineVerdict FieldRules::judge(const std::vector<JsonValue>& values, JsonProblem& problem) const {
+  if (!kept(values)) return LineVerdict::filtered;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const JsonValue& value = values[key_paths_[i]];
+    if (value.type == "string") continue;
+    problem = value.type.empty()
+                  ? JsonProblem{BadLine::missing_key, fmt::format("nothing under the key \"{}\"", keys_[i])}
+                  : JsonProblem{BadLine::not_text, fmt::format("{} under the key \"{}\"", value.type, keys_[i])};
+    return LineVerdict::bad;
+  }
+  return LineVerdict::document;
+}
+
+DocumentFields::DocumentFields(std::vector<std::string> keys, std::vector<FieldFilter> keep, BadText bad_text)
+    : rules_(std::move(keys), std::move(keep)), fields_(rules_.paths(), bad_text) {}
+
 LineVerdict DocumentFields::read(std::string_view line) {
   if (auto problem = fields_.read(line)) {
     problem_ = std::move(*problem);
     return LineVerdict::bad;
   }
-  if (!kept()) return LineVerdict::filtered;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    const JsonValue& value = fields_.values()[key_values_[i]];
-    if (value.type == "string") continue;
-    problem_ = value.type.empty()
-                   ? JsonProblem{BadLine::missing_key, fmt::format("nothing under the key \"{}\"", keys_[i])}
-                   : JsonProblem{BadLine::not_text, fmt::format("{} under the key \"{}\"", value.type, keys_[i])};
-    return LineVerdict::bad;
-  }
-  return LineVerdict::document;
+  return rules_.judge(fields_.values(), problem_);
 }
 
 }  // namespace megalith::data

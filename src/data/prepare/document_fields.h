@@ -20,6 +20,32 @@ FieldFilter parse_field_filter(std::string_view text);
 
 enum class LineVerdict { document, filtered, bad };
 
+// What makes a line a document: texts under some keys, and no filter that leaves it out.
+class FieldRules {
+ public:
+  FieldRules(std::vector<std::string> keys, std::vector<FieldFilter> keep);
+
+  // The paths of keys and filters, each once.
+  const std::vector<std::string>& paths() const { return paths_; }
+  size_t keys() const { return keys_.size(); }
+  // Which path belongs to a key.
+  size_t path_of_key(size_t key) const { return key_paths_[key]; }
+  // No value that a filter lets pass is longer.
+  size_t longest_kept_value() const;
+
+  // `values` of the paths; `problem` is set for a bad line.
+  LineVerdict judge(const std::vector<JsonValue>& values, JsonProblem& problem) const;
+
+ private:
+  bool kept(const std::vector<JsonValue>& values) const;
+
+  std::vector<std::string> keys_;
+  std::vector<FieldFilter> keep_;
+  std::vector<std::string> paths_;
+  std::vector<size_t> key_paths_;
+  std::vector<size_t> keep_paths_;
+};
+
 // What one JSON line gives: the texts under some keys, unless a filter leaves it out.
 class DocumentFields {
  public:
@@ -27,16 +53,11 @@ class DocumentFields {
 
   // `line` is followed by TextBuffer::kPadding readable bytes. The texts stay until the next call.
   LineVerdict read(std::string_view line);
-  std::string_view text(size_t key) const { return fields_.values()[key_values_[key]].text; }
+  std::string_view text(size_t key) const { return fields_.values()[rules_.path_of_key(key)].text; }
   const JsonProblem& problem() const { return problem_; }
 
  private:
-  bool kept() const;
-
-  std::vector<std::string> keys_;
-  std::vector<FieldFilter> keep_;
-  std::vector<size_t> key_values_;  // which value of fields_ belongs to a key
-  std::vector<size_t> keep_values_;
+  FieldRules rules_;
   JsonFields fields_;
   JsonProblem problem_;
 };

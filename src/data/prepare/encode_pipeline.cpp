@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "data/prepare/long_document.h"
 
 namespace megalith::data {
 
@@ -16,7 +17,9 @@ namespace {
 // A unit that is being read or still has batches to hand over.
 struct OpenUnit {
   PipelineUnit unit;
-  std::unique_ptr<BatchReader> reader;  // touched by the thread that has set `busy`
+  // Touched by the thread that has set `busy`.
+  std::unique_ptr<BatchReader> reader;
+  std::unique_ptr<LongDocument> long_document;  // whose parts are coming
   bool busy = false;
   bool exhausted = false;
   int64_t read = 0;    // batches
@@ -126,6 +129,15 @@ class Pipeline {
     }
   }
 
+  EncodedBatch encode_part(OpenUnit& unit, const RawBatch& part) {
+    if (part.first_part) {
+      unit.long_document = std::make_unique<LongDocument>(tokenizer_, options_.encode, unit.unit.cut, part.offset);
+    }
+    EncodedBatch encoded = unit.long_document->add(part);
+    if (part.last_part) unit.long_document.reset();
+    return encoded;
+  }
+
   void read_and_encode(OpenUnit& unit, BatchEncoder& encoder, Lock& lock) {
     unit.busy = true;
     const int64_t index = unit.read++;
@@ -136,6 +148,8 @@ class Pipeline {
     out.consumed = raw.consumed;
     out.byte_order_mark = raw.byte_order_mark;
     if (raw.last) unit.reader.reset();
+    // The parts of a document are encoded in their order.
+    if (raw.part) out.encoded = encode_part(unit, raw);
     lock.lock();
     unit.busy = false;
     unit.exhausted = raw.last;
@@ -144,7 +158,7 @@ class Pipeline {
     changed_.notify_all();
     lock.unlock();
     const Cut cut = unit.unit.cut;  // the unit itself stays: it goes when its last batch is handed over
-    if (out.damage.empty()) out.encoded = encoder.encode(raw, cut);
+    if (out.damage.empty() && !raw.part) out.encoded = encoder.encode(raw, cut);
     lock.lock();
     pending_ += out.encoded.bytes() - raw_bytes;
     unit.ready.emplace(index, std::move(out));

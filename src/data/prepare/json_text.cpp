@@ -7,24 +7,13 @@
 
 namespace megalith::data {
 
-namespace {
-std::optional<uint32_t> read_hex4(std::string_view text) {
-  if (text.size() < 4) return std::nullopt;
-  uint32_t value = 0;
-  for (const char c : text.substr(0, 4)) {
-    const char lower = static_cast<char>(c | 0x20);
-    if (c >= '0' && c <= '9') {
-      value = value * 16 + static_cast<uint32_t>(c - '0');
-    } else if (lower >= 'a' && lower <= 'f') {
-      value = value * 16 + static_cast<uint32_t>(lower - 'a') + 10;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return value;
+int hex_digit(char c) {
+  const char lower = static_cast<char>(c | 0x20);
+  if (c >= '0' && c <= '9') return c - '0';
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-std::optional<char> simple_escape(char c) {
+std::optional<char> simple_json_escape(char c) {
   switch (c) {
     case '"':
     case '\\':
@@ -43,6 +32,17 @@ std::optional<char> simple_escape(char c) {
     default:
       return std::nullopt;
   }
+}
+
+namespace {
+std::optional<uint32_t> read_hex4(std::string_view text) {
+  if (text.size() < 4) return std::nullopt;
+  uint32_t value = 0;
+  for (const char c : text.substr(0, 4)) {
+    if (hex_digit(c) < 0) return std::nullopt;
+    value = value * 16 + static_cast<uint32_t>(hex_digit(c));
+  }
+  return value;
 }
 }  // namespace
 
@@ -63,6 +63,20 @@ std::vector<std::string> split_json_path(std::string_view path) {
   return keys;
 }
 
+JsonPathNode json_path_tree(const std::vector<std::string>& paths) {
+  JsonPathNode root;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    JsonPathNode* node = &root;
+    for (const std::string& key : split_json_path(paths[i])) {
+      auto* found = const_cast<JsonPathNode*>(node->find(key));
+      if (found == nullptr) found = &node->children.emplace_back(JsonPathNode{.key = key});
+      node = found;
+    }
+    node->path = static_cast<int>(i);
+  }
+  return root;
+}
+
 std::optional<std::string> unescape_with_replacement(std::string_view quoted) {
   std::string text;
   for (size_t i = 1; i < quoted.size(); ++i) {
@@ -72,7 +86,7 @@ std::optional<std::string> unescape_with_replacement(std::string_view quoted) {
       continue;
     }
     if (++i >= quoted.size()) return std::nullopt;
-    if (const auto plain = simple_escape(quoted[i])) {
+    if (const auto plain = simple_json_escape(quoted[i])) {
       text += *plain;
       continue;
     }

@@ -176,13 +176,19 @@ class ShardEnds : public PipelineEnds {
       counts.filtered += encoded.filtered;
       counts.special_texts += encoded.special_texts;
       for (const BadPlace& bad : encoded.bad) counts.skipped.add(bad.kind, place_of(shard, unit, bad));
-      if (shard.writers[i]) shard.writers[i]->add(key.tokens, key.lengths);
+      if (shard.writers[i]) write(*shard.writers[i], encoded, key);
     }
     shard.lines += encoded.lines;
     const std::lock_guard lock(summary_mutex_);
     for (const EncodedBatch::Key& key : encoded.keys) summary_.progress.tokens += key.token_count;
     summary_.progress.documents += encoded.documents;
     summary_.progress.text_bytes += encoded.text_bytes;
+  }
+
+  static void write(ShardWriter& writer, const EncodedBatch& encoded, const EncodedBatch::Key& key) {
+    if (encoded.begins_document) writer.begin_document();
+    if (encoded.drops_document || key.begins_again) writer.drop_document();
+    writer.add(key.tokens, key.lengths);
   }
 
   // None of a damaged file is used: what came before the damage is taken back.
@@ -277,7 +283,7 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
   ShardEnds ends(tokenizer, options, plan);
   PipelineOptions pipeline;
   pipeline.encode = options.encode;
-  pipeline.batch = {options.read, options.batch_bytes, options.encode.max_document_bytes};
+  pipeline.batch = {options.read, options.batch_bytes, options.encode.max_document_bytes, options.long_document_bytes};
   pipeline.threads = options.threads;
   run_pipeline(tokenizer, pipeline, ends);
   return ends.finish();

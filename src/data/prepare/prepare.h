@@ -51,6 +51,8 @@ struct PrepareOptions {
   EncodeOptions encode;
   ReadOptions read;
   int64_t batch_bytes = int64_t{1} << 20;
+  // Longer documents are encoded while they are read, so that memory does not grow with them. The output is the same.
+  int64_t long_document_bytes = int64_t{4} << 20;
 
   int threads = 1;
   WorkerShare worker;

@@ -99,6 +99,11 @@ void ShardWriter::add(std::span<const std::byte> tokens, std::span<const int32_t
   now_.documents += std::ssize(lengths);
 }
 
+void ShardWriter::drop_document() {
+  truncate(*bin_, document_begin_.bin_bytes);
+  now_ = document_begin_;
+}
+
 void ShardWriter::end_unit(const OutputCounts& counts) {
   pass_failpoint("prepare.unit");
   counts_.append(counts);

@@ -34,6 +34,10 @@ class ShardWriter {
   void resume(int64_t units);
 
   void add(std::span<const std::byte> tokens, std::span<const int32_t> lengths);
+  // The tokens that come next may be taken back: those of a document whose length is not known yet.
+  void begin_document() { document_begin_ = now_; }
+  // Back to where the document began.
+  void drop_document();
   // `counts` are those of the unit.
   void end_unit(const OutputCounts& counts);
   // Back to where the unit began.
@@ -69,6 +73,7 @@ class ShardWriter {
   std::optional<File> lengths_;
   Mark now_;
   Mark unit_begin_;
+  Mark document_begin_;
   OutputCounts counts_;
   double synced_at_ = 0.0;
   bool committed_ = false;

@@ -5,7 +5,7 @@
 namespace megalith::data {
 
 BpeEncoder::BpeEncoder(std::shared_ptr<const BpeModel> model, Grammar grammar)
-    : model_(std::move(model)), scanner_(grammar) {}
+    : model_(std::move(model)), grammar_(grammar), scanner_(grammar) {}
 
 void BpeEncoder::encode(std::string_view text, std::vector<int32_t>& ids) {
   const char* at = text.data();
@@ -14,6 +14,26 @@ void BpeEncoder::encode(std::string_view text, std::vector<int32_t>& ids) {
     encode_pieces(at, end, count, ids);
     at = ends_[count - 1];
   }
+}
+
+size_t BpeEncoder::encode_settled(std::string_view text, std::vector<int32_t>& ids) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const char* const limit = at + settled_bytes(grammar_, text);
+  while (size_t count = scanner_.scan(at, end, ends_.data())) {
+    count = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.begin() + count, limit) - ends_.begin());
+    if (count == 0) break;
+    encode_pieces(at, end, count, ids);
+    at = ends_[count - 1];
+  }
+  return static_cast<size_t>(at - text.data());
+}
+
+void BpeEncoder::encode_piece(std::string_view piece, std::vector<int32_t>& ids) {
+  Lookup lookup{WordCache::key_of(piece.data(), piece.size(), piece.size()), 0};
+  lookup.place = WordCache::place_of(lookup.key);
+  merge_piece(piece, lookup);
+  ids.insert(ids.end(), piece_ids_.begin(), piece_ids_.end());
 }
 
 // Two passes, so that the cache lines of all pieces are on their way before the first is needed.

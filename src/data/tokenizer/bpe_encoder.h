@@ -23,6 +23,11 @@ class BpeEncoder {
 
   // Appends the ids of `text`.
   void encode(std::string_view text, std::vector<int32_t>& ids);
+  // The same for a text that goes on behind `text`: appends the ids of the pieces that do not depend on what follows,
+  // and returns how many bytes they have.
+  size_t encode_settled(std::string_view text, std::vector<int32_t>& ids);
+  // Appends the ids of one piece.
+  void encode_piece(std::string_view piece, std::vector<int32_t>& ids);
 
  private:
   static constexpr size_t kMostPieces = Scanner::kBatch + Scanner::kSlack;
@@ -35,6 +40,7 @@ class BpeEncoder {
   void merge_piece(std::string_view piece, const Lookup& lookup);
 
   std::shared_ptr<const BpeModel> model_;
+  Grammar grammar_;
   Scanner scanner_;
   WordCache cache_;
   PhraseCache phrases_;

@@ -82,16 +82,12 @@ void BpeMerger::merge_by_heap(const BpeModel& model, std::string_view piece, std
 // merge to, for the first merge across a border would happen in the two neighbours alone as well. So two windows that
 // overlap and have one token in common, at the same place, are joined there. The second window begins at a token of
 // the first, which makes the common token almost always its first one; where there is none, the window grows.
-void BpeMerger::merge_by_windows(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids,
-                                 size_t window) {
-  const size_t piece_ids = ids.size();
-  merge_by_heap(model, piece.substr(0, window), ids);
-  size_t done = std::min(window, piece.size());  // bytes that `ids` stand for
+size_t BpeMerger::extend(const BpeModel& model, const Extension& extension, std::vector<int32_t>& ids) {
+  const auto& [piece, done, first_id, window, goes_on] = extension;
   const auto length = [&](int32_t id) { return model.tokens().bytes(id).size(); };
-  size_t overlap = window / 8;
-  while (done < piece.size()) {
+  for (size_t overlap = window / 8;; overlap *= 2) {
     size_t first = ids.size(), begin = done;  // of the overlap
-    while (first > piece_ids && done - begin < overlap) begin -= length(ids[--first]);
+    while (first > first_id && done - begin < overlap) begin -= length(ids[--first]);
     const size_t end = std::min(piece.size(), begin + window + 2 * (done - begin));
     window_ids_.clear();
     merge_by_heap(model, piece.substr(begin, end - begin), window_ids_);
@@ -106,15 +102,21 @@ void BpeMerger::merge_by_windows(const BpeModel& model, std::string_view piece, 
         new_begin += length(window_ids_[new_index++]);
       }
     }
-    if (!joined && first > piece_ids) {
-      overlap *= 2;
-      continue;
-    }
+    if (!joined && first > first_id) continue;
     // Without a common token the window reached back to the begin of the piece: it stands for all of it.
-    ids.resize(joined ? old_index : piece_ids);
+    MEGALITH_CHECK(joined || !goes_on, "merges of {} bytes depend on each other", done);
+    ids.resize(joined ? old_index : first_id);
     ids.insert(ids.end(), window_ids_.begin() + static_cast<std::ptrdiff_t>(joined ? new_index : 0), window_ids_.end());
-    done = end;
-    overlap = window / 8;
+    return end;
+  }
+}
+
+void BpeMerger::merge_by_windows(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids,
+                                 size_t window) {
+  const size_t first_id = ids.size();
+  merge_by_heap(model, piece.substr(0, window), ids);
+  for (size_t done = std::min(window, piece.size()); done < piece.size();) {
+    done = extend(model, {.piece = piece, .done = done, .first_id = first_id, .window = window}, ids);
   }
 }
 

@@ -24,6 +24,18 @@ class BpeMerger {
   void merge_by_heap(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids);
   void merge_by_windows(const BpeModel& model, std::string_view piece, std::vector<int32_t>& ids, size_t window);
 
+  // One window more: `ids` from `first_id` on are what the first `done` bytes of the piece merge to, and then what its
+  // first bytes up to the returned number do. `first_id` is where the piece begins, or with `goes_on` a token within a
+  // longer one, whose earlier ids are gone: internal error if those would have to change.
+  struct Extension {
+    std::string_view piece;
+    size_t done = 0;
+    size_t first_id = 0;
+    size_t window = kWindowBytes;
+    bool goes_on = false;
+  };
+  size_t extend(const BpeModel& model, const Extension& extension, std::vector<int32_t>& ids);
+
  private:
   struct Node {
     Merge merge;  // with the next node

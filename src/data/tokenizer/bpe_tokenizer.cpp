@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "data/tokenizer/bpe_stream.h"
 #include "data/tokenizer/nfc.h"
 #include "data/tokenizer/unicode_classes.h"
 
@@ -54,6 +55,10 @@ int64_t BpeTokenizer::encode_with_specials(std::string_view text, std::vector<in
   }
   encode(text.substr(begin), ids);
   return found;
+}
+
+std::unique_ptr<EncodeStream> BpeTokenizer::open_stream(const StreamOptions& options) const {
+  return std::make_unique<BpeStream>(*this, options);
 }
 
 std::string BpeTokenizer::decode(std::span<const int32_t> ids) const {

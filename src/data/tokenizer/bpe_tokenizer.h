@@ -25,14 +25,17 @@ class BpeTokenizer : public Tokenizer {
   using Tokenizer::encode;
   void encode(std::string_view text, std::vector<int32_t>& ids) const override;
   int64_t encode_with_specials(std::string_view text, std::vector<int32_t>& ids, SpecialText policy) const override;
+  std::unique_ptr<EncodeStream> open_stream(const StreamOptions& options) const override;
   std::string decode(std::span<const int32_t> ids) const override;
 
   const BpeModel& model() const { return *model_; }
   Grammar grammar() const { return grammar_; }
-
- private:
+  bool normalizes() const { return nfc_; }
+  const SpecialStrings& specials() const { return specials_; }
+  // Of the calling thread, until it encodes with another tokenizer.
   BpeEncoder& encoder_of_this_thread() const;
 
+ private:
   TokenizerIdentity identity_;
   int64_t vocab_size_;
   int32_t eod_;

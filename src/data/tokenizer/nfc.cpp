@@ -145,4 +145,13 @@ std::string_view normalize_nfc(std::string_view text, std::string& storage) {
   return storage;
 }
 
+size_t last_nfc_boundary(std::string_view text, size_t from) {
+  const char* const end = text.data() + text.size();
+  for (size_t at = text.size(); at > std::max<size_t>(from, 1);) {
+    const CodePoint point = decode_utf8(text.data() + --at, end);
+    if (point.valid && !(unicode::packed_class(point.code) & kSuspect)) return at;
+  }
+  return 0;
+}
+
 }  // namespace megalith::data

@@ -100,4 +100,37 @@ std::vector<std::string_view> Scanner::pieces(std::string_view text) const {
   return pieces;
 }
 
+namespace {
+// The class of the character that ends at `end` > `text`, and where it begins; a byte that is not UTF-8 has none.
+ClassSet set_before(const char* text, const char* end, const char*& begin) {
+  begin = end - 1;
+  while (begin > text && end - begin < 4 && (static_cast<unsigned char>(*begin) & 0xC0) == 0x80) --begin;
+  const CodePoint point = decode_utf8(begin, end);
+  return point.valid && begin + point.length == end ? set_of(class_of(point.code)) : 0;
+}
+
+// Where the run of characters of `set` begins that ends at `end`.
+const char* run_before(const char* text, const char* end, ClassSet set) {
+  for (const char* begin = end; end > text && set_before(text, end, begin) & set;) end = begin;
+  return end;
+}
+}  // namespace
+
+size_t settled_bytes(Grammar grammar, std::string_view text) {
+  constexpr size_t kLookahead = 16;  // more than a contraction and a character that is cut off
+  if (text.size() <= kLookahead) return 0;
+  const char* const begin = text.data();
+  const char* end = begin + text.size() - kLookahead;
+  while (end > begin && (static_cast<unsigned char>(*end) & 0xC0) == 0x80) --end;
+  const char* settled = run_before(begin, end, kSpaces);
+  if (grammar == Grammar::o200k) {
+    const char* const upper = run_before(begin, end, set_of(CharClass::upper));
+    const char* before = upper;
+    const bool word =
+        upper < end && upper > begin && set_before(begin, upper, before) & (set_of(CharClass::caseless) | kMarks);
+    settled = std::min(settled, word ? before : upper);
+  }
+  return static_cast<size_t>(settled - begin);
+}
+
 }  // namespace megalith::data

@@ -27,4 +27,9 @@ class Scanner {
   size_t (*scan_)(const char* text, const char* end, const char** ends);
 };
 
+// Pieces that end at or before this byte of `text` are the same whatever follows the text. Behind its end a piece looks
+// for a contraction at most, or it ends within a run that decides where: white space, whose last newline ends a piece,
+// and in o200k capitals, before which the last letter without case ends a word unless a small letter follows them.
+size_t settled_bytes(Grammar grammar, std::string_view text);
+
 }  // namespace megalith::data

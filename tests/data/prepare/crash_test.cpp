@@ -77,6 +77,9 @@ class CrashTest : public ::testing::Test {
     return good;
   }
 
+  // The outputs are those of a run that was not killed, for all numbers of threads and workers.
+  void survive(int moments);
+
   TempDir directory_;
   ByteTokenizer tokenizer_;
   PrepareOptions options_;
@@ -84,8 +87,23 @@ class CrashTest : public ::testing::Test {
 
 TEST_F(CrashTest, AnyMomentAnyThreadsAnyWorkers) {
   MEGALITH_JSON_OR_SKIP();
-  const bool thorough = std::getenv("MEGALITH_LONG_TESTS") != nullptr;
-  const int moments = thorough ? 50 : 4;
+  survive(std::getenv("MEGALITH_LONG_TESTS") != nullptr ? 50 : 4);
+}
+
+TEST_F(CrashTest, LongDocumentsThatAreWrittenInParts) {
+  MEGALITH_JSON_OR_SKIP();
+  ASSERT_TRUE(wait(start(1, 1)));
+  const auto whole = outputs();
+  clear();
+  options_.long_document_bytes = 100;
+  options_.batch_bytes = 150;
+  ASSERT_TRUE(wait(start(1, 1)));
+  ASSERT_EQ(outputs(), whole);
+  clear();
+  survive(std::getenv("MEGALITH_LONG_TESTS") != nullptr ? 10 : 1);
+}
+
+void CrashTest::survive(int moments) {
   ASSERT_TRUE(wait(start(1, 1)));
   const auto expected = outputs();
   ASSERT_EQ(expected.size(), 5u * 3 + 1);

@@ -3,9 +3,10 @@
 
 #include "core/error.h"
 #include "data/prepare/batch_encoder.h"
+#include "data/prepare/long_line_testing.h"
 
 // The first byte picks the policies; the rest is the text of a file. Whatever it holds, every line is a document,
-// filtered or bad, and each document is valid UTF-8.
+// filtered or bad, each document is valid UTF-8, and a line that comes in parts gives what it gives as a whole.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace megalith::data;
   if (size == 0) return 0;
@@ -27,5 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (sum * 2 != key.tokens.size()) __builtin_trap();
   }
   BatchEncoder(tokenizer, {.on_error = OnError::skip}).encode(batch, Cut::blank_lines);
+  std::string_view rest = batch.text.view();
+  for (size_t end = 0; end != std::string_view::npos && rest.size() < 1000;
+       rest.remove_prefix(std::min(end + 1, rest.size()))) {
+    end = rest.find('\n');
+    if (!roads_differ(tokenizer, options, rest.substr(0, end), 1 + data[0] / 8).empty()) __builtin_trap();
+  }
   return 0;
 }

@@ -19,6 +19,9 @@ class LengthTokenizer : public ByteTokenizer {
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
     if (!text.empty()) ids.push_back(static_cast<int32_t>(vocab_ - static_cast<int64_t>(text.size())));
   }
+  std::unique_ptr<EncodeStream> open_stream(const StreamOptions& options) const override {
+    return Tokenizer::open_stream(options);
+  }
 
  private:
   int64_t vocab_;

@@ -20,27 +20,6 @@ namespace ondemand = simdjson::ondemand;
 // Above this the parser gives its memory back after the line.
 constexpr size_t kKeptCapacity = size_t{8} << 20;
 
-// The paths as a tree of keys.
-struct Node {
-  std::string key;
-  int value = -1;  // what ends here, as an index into values()
-  std::vector<Node> children;
-};
-
-void add_path(Node& root, const std::vector<std::string>& keys, int value) {
-  Node* node = &root;
-  for (const std::string& key : keys) {
-    auto found =
-        std::find_if(node->children.begin(), node->children.end(), [&](const Node& n) { return n.key == key; });
-    if (found == node->children.end()) {
-      node->children.push_back({.key = key});
-      found = std::prev(node->children.end());
-    }
-    node = &*found;
-  }
-  node->value = value;
-}
-
 std::string_view type_name(ondemand::json_type type) {
   switch (type) {
     case ondemand::json_type::array:
@@ -95,7 +74,7 @@ std::string_view trimmed(std::string_view token) {
 }  // namespace
 
 struct JsonFields::Implementation {
-  Node root;
+  JsonPathNode root;
   BadText bad_text = BadText::reject;
   std::vector<JsonValue> values;
   ondemand::parser parser;
@@ -114,32 +93,29 @@ struct JsonFields::Implementation {
   }
 
   // The node's key, or null when no path goes there.
-  const Node* find_child(const Node& node, ondemand::field& field) {
+  const JsonPathNode* find_child(const JsonPathNode& node, ondemand::field& field) {
     const char* raw = field.key().raw();
     size_t length = 0;
     while (raw[length] != '"' && raw[length] != '\\') ++length;
     std::string_view key(raw, length);
     if (raw[length] == '\\') key = value_or_throw(field.unescaped_key());
-    for (const Node& child : node.children) {
-      if (child.key == key) return &child;
-    }
-    return nullptr;
+    return node.find(key);
   }
 
-  void forget(const Node& node) {
-    if (node.value >= 0) values[static_cast<size_t>(node.value)] = {};
-    for (const Node& child : node.children) forget(child);
+  void forget(const JsonPathNode& node) {
+    if (node.path >= 0) values[static_cast<size_t>(node.path)] = {};
+    for (const JsonPathNode& child : node.children) forget(child);
   }
 
-  void read_object(ondemand::object object, const Node& node) {
+  void read_object(ondemand::object object, const JsonPathNode& node) {
     for (auto result : object) {
       ondemand::field field = value_or_throw(std::move(result));
-      const Node* child = find_child(node, field);
+      const JsonPathNode* child = find_child(node, field);
       if (child == nullptr) continue;
       forget(*child);  // of equal keys the last one counts, whatever stands under the earlier ones
       ondemand::value value = field.value();
       const ondemand::json_type type = value_or_throw(value.type());
-      if (child->value >= 0) read_value(value, type, values[static_cast<size_t>(child->value)]);
+      if (child->path >= 0) read_value(value, type, values[static_cast<size_t>(child->path)]);
       if (!child->children.empty() && type == ondemand::json_type::object) {
         read_object(value_or_throw(value.get_object()), *child);
       }
@@ -179,9 +155,7 @@ JsonFields::JsonFields(const std::vector<std::string>& paths, BadText bad_text)
     : implementation_(std::make_unique<Implementation>()) {
   implementation_->bad_text = bad_text;
   implementation_->values.resize(paths.size());
-  for (size_t i = 0; i < paths.size(); ++i) {
-    add_path(implementation_->root, split_json_path(paths[i]), static_cast<int>(i));
-  }
+  implementation_->root = json_path_tree(paths);
 }
 JsonFields::~JsonFields() = default;
 JsonFields::JsonFields(JsonFields&&) noexcept = default;
