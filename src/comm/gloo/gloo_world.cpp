@@ -1,0 +1,18 @@
+#include "comm/gloo/gloo_transport.h"
+#include "comm/host_world.h"
+#include "comm/rendezvous.h"
+
+namespace megalith::comm {
+
+std::unique_ptr<World> join_gloo(const JoinOptions& options) {
+  StoreClient& store = *options.store;
+  const double seconds = options.start_deadline;
+  auto places = std::make_shared<const RankPlaces>(
+      exchange_places(store, options.rank, options.size, place_here("cpu"), seconds));
+  auto transport = std::make_shared<GlooTransport>(store, options.rank, options.size, seconds);
+  return std::make_unique<HostWorld>(
+      options.rank, std::move(places), std::move(transport),
+      [&store, seconds](const std::string& key) { return number_of_group(store, key, seconds); });
+}
+
+}  // namespace megalith::comm

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "comm/ranks.h"
+#include "comm/store.h"
+
+namespace megalith::comm {
+
+// Tells the others where this rank runs and learns it of all of them. Comm error that names the ranks that did not
+// appear within `seconds`.
+RankPlaces exchange_places(StoreClient& store, int rank, int size, const RankPlace& own, double seconds);
+
+// A number that is the same for the same key on every rank and differs between keys.
+uint32_t number_of_group(StoreClient& store, const std::string& key, double seconds);
+
+}  // namespace megalith::comm

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace megalith::comm {
+
+// An open TCP socket, not blocking.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket();
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+
+  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+
+  // What the other side has sent so far is appended; false when it has closed or the connection broke.
+  bool read_into(std::string& bytes, size_t at_most) const;
+  // Writes as much as the kernel takes now and removes it; false when the connection broke.
+  bool write_from(std::string& bytes) const;
+  // Until there is something to read (or room to write), or until the moment (monotonic seconds); false then.
+  bool wait_readable(double until) const;
+  bool wait_writable(double until) const;
+
+  uint16_t local_port() const;
+  // "10.0.0.7": under which address this end of a connection is known.
+  std::string local_address() const;
+  bool to_loopback() const;
+
+ private:
+  bool wait_for(short events, double until) const;
+
+  int descriptor_ = -1;
+};
+
+// User error for an address that this machine does not have, I/O error for a port that is taken.
+Socket listen_on(const std::string& address, uint16_t port);
+// Without a descriptor when nobody waits.
+Socket accept_from(const Socket& listener);
+// Tries again until `until`, for servers that start later than their clients; comm error then.
+Socket connect_to(const std::string& host, uint16_t port, double until);
+
+}  // namespace megalith::comm

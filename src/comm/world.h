@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace megalith::comm {
+
+class StoreClient;
+
+// A rank's place in the run, from which it makes its groups. It must outlive them.
+class World {
+ public:
+  World(int rank, std::shared_ptr<const RankPlaces> places) : rank_(rank), places_(std::move(places)) {}
+  virtual ~World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(places_->size()); }
+  const RankPlaces& places() const { return *places_; }
+
+  // Every member calls it with the same name and global ranks, and all ranks make their groups in one order; groups of
+  // the same name and ranks are told apart by it. User error for ranks that make no group.
+  std::unique_ptr<Communicator> make_group(const std::string& name, std::vector<int> ranks);
+  // Comm error when a call of any group has failed. On a GPU it may have been waited for without the host knowing.
+  virtual void throw_if_failed() {}
+  // All ranks, as group "world".
+  std::unique_ptr<Communicator> make_world_group();
+
+ private:
+  // `key` names the group within the run.
+  virtual std::unique_ptr<Communicator> connect(Group group, const std::string& key) = 0;
+
+  int rank_;
+  std::shared_ptr<const RankPlaces> places_;
+  std::map<std::string, int> made_;
+};
+
+struct JoinOptions {
+  int rank = 0;
+  int size = 1;
+  int device_index = 0;           // of the GPU that this rank drives
+  double start_deadline = 600.0;  // seconds for all ranks to appear
+  StoreClient* store = nullptr;   // must outlive the world
+};
+
+// Meets the other ranks through the store. Comm error that names who did not appear; user error where the build lacks
+// the library.
+std::unique_ptr<World> join_gloo(const JoinOptions& options);
+std::unique_ptr<World> join_nccl(const JoinOptions& options);
+
+}  // namespace megalith::comm

@@ -1,0 +1,155 @@
+#include "launch/local.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <list>
+
+#include "comm/socket.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "launch/rank_process.h"
+
+namespace megalith::launch {
+
+namespace {
+constexpr int kStoppedEarly = 75;
+constexpr double kForever = 1e18;
+
+// While it lives, signals for this process are read from a descriptor instead of interrupting it.
+class SignalReader {
+ public:
+  SignalReader() {
+    sigset_t read{};
+    sigemptyset(&read);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&read, signal);
+    ::pthread_sigmask(SIG_BLOCK, &read, &before_);
+    descriptor_ = ::signalfd(-1, &read, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (descriptor_ < 0) io_error_errno("making a signalfd");
+  }
+  ~SignalReader() {
+    ::close(descriptor_);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalReader(const SignalReader&) = delete;
+  SignalReader& operator=(const SignalReader&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const sigset_t& mask_before() const { return before_; }
+  std::vector<int> take() const {
+    std::vector<int> signals;
+    signalfd_siginfo info{};
+    while (::read(descriptor_, &info, sizeof info) == sizeof info) signals.push_back(static_cast<int>(info.ssi_signo));
+    return signals;
+  }
+
+ private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+class LocalRanks {
+ public:
+  explicit LocalRanks(const LocalLaunch& launch) : launch_(launch) {
+    const int port = launch.master_port != 0 ? launch.master_port : comm::listen_on("127.0.0.1", 0).local_port();
+    for (int rank = 0; rank < launch.ranks; ++rank) {
+      ranks_.emplace_back(RankProcess::Options{.rank = rank,
+                                               .command = &launch.command,
+                                               .environment = environment_of(rank, port),
+                                               .signals = signals_.mask_before(),
+                                               .output = launch.output,
+                                               .errors = launch.errors});
+    }
+  }
+
+  int run() {
+    while (std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.running(); })) {
+      wait_for_events();
+      for (const int signal : signals_.take()) {
+        if (signal != SIGCHLD) send_all(signal);
+      }
+      for (RankProcess& rank : ranks_) attend(rank);
+      if (monotonic_seconds() >= kill_at_) {
+        kill_at_ = kForever;
+        send_all(SIGKILL);
+      }
+    }
+    for (RankProcess& rank : ranks_) {
+      rank.output().finish();
+      rank.errors().finish();
+    }
+    return exit_code();
+  }
+
+ private:
+  std::vector<std::string> environment_of(int rank, int port) const {
+    return {fmt::format("RANK={}", rank),
+            fmt::format("LOCAL_RANK={}", rank),
+            fmt::format("WORLD_SIZE={}", launch_.ranks),
+            fmt::format("LOCAL_WORLD_SIZE={}", launch_.ranks),
+            "MASTER_ADDR=127.0.0.1",
+            fmt::format("MASTER_PORT={}", port)};
+  }
+
+  void wait_for_events() {
+    std::vector<pollfd> watched = {{signals_.descriptor(), POLLIN, 0}};
+    for (RankProcess& rank : ranks_) {
+      watched.push_back({rank.output().pipe(), POLLIN, 0});  // poll passes over -1
+      watched.push_back({rank.errors().pipe(), POLLIN, 0});
+    }
+    const double left = std::clamp(kill_at_ - monotonic_seconds(), 0.0, 60.0);
+    ::poll(watched.data(), watched.size(), static_cast<int>(std::ceil(left * 1e3)));
+  }
+
+  void attend(RankProcess& rank) {
+    const bool ended = rank.reap();
+    rank.output().pump();
+    rank.errors().pump();
+    if (!ended || failed_ != nullptr || !failure(*rank.ending())) return;
+    failed_ = &rank;
+    fmt::print(launch_.errors, "rank {} {}; ending the other ranks\n", rank.rank(), rank.ending()->describe());
+    std::fflush(launch_.errors);
+    send_all(SIGTERM);
+    kill_at_ = monotonic_seconds() + launch_.grace;
+  }
+
+  static bool failure(const Ending& ending) { return ending.exit_code != 0 && ending.exit_code != kStoppedEarly; }
+
+  void send_all(int signal) const {
+    for (const RankProcess& rank : ranks_) rank.send(signal);
+  }
+
+  int exit_code() const {
+    if (failed_ != nullptr) return failed_->ending()->exit_code;
+    const bool complete =
+        std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.ending()->exit_code == 0; });
+    return complete ? 0 : kStoppedEarly;
+  }
+
+  const LocalLaunch& launch_;
+  SignalReader signals_;
+  std::list<RankProcess> ranks_;
+  const RankProcess* failed_ = nullptr;  // the first
+  double kill_at_ = kForever;
+};
+
+void check(const LocalLaunch& launch) {
+  if (launch.ranks < 1) user_error("{} ranks cannot be started", launch.ranks);
+  if (launch.command.empty()) user_error("no command to start ranks with");
+  if (::access(launch.command.front().c_str(), X_OK) != 0) {
+    user_error("'{}' cannot be run: {}", launch.command.front(), std::strerror(errno));
+  }
+}
+}  // namespace
+
+int launch_local(const LocalLaunch& launch) {
+  check(launch);
+  return LocalRanks(launch).run();
+}
+
+}  // namespace megalith::launch

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace megalith::launch {
+
+struct LocalLaunch {
+  int ranks = 1;
+  // Of each rank: the program, by path, and its arguments. /proc/self/exe is this program.
+  std::vector<std::string> command;
+  int master_port = 0;  // where rank 0 will listen; 0: one that is free now
+  double grace = 30.0;  // seconds from SIGTERM to SIGKILL for those that one failure ends
+  std::FILE* output = stdout;
+  std::FILE* errors = stderr;
+};
+
+// Runs the command once per rank on this machine and returns when all have ended. Each sees RANK, LOCAL_RANK,
+// WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; each line it writes comes out as "[rank] line". SIGTERM,
+// SIGINT and SIGUSR1 sent to this process go to every rank. When one fails the others are ended, and `errors` hears
+// which one and why.
+//
+// The exit code to answer: 0 when all ranks ended with 0; 75 when with 0 or 75; otherwise that of the rank that failed
+// first, 128 + the signal for one that a signal ended. To be called from the main thread of a process without others
+// that handle these signals: they are blocked meanwhile. User error for a command that cannot be run.
+int launch_local(const LocalLaunch& launch);
+
+}  // namespace megalith::launch

@@ -1,0 +1,260 @@
+#include "comm/store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "comm/expect_error.h"
+#include "comm/keyed_hash.h"
+#include "comm/packet.h"
+#include "comm/rendezvous.h"
+#include "comm/store_table.h"
+#include "core/clock.h"
+
+namespace megalith::comm {
+namespace {
+
+StoreClientOptions client_of(const StoreServer& server, int rank = 0) {
+  return {.port = server.port(), .rank = rank, .connect_deadline = 10.0};
+}
+
+// Until the server closes the connection, or a while has gone by.
+bool closed_by_server(const Socket& socket) {
+  std::string received;
+  const double until = monotonic_seconds() + 15.0;
+  while (socket.wait_readable(until)) {
+    received.clear();
+    if (!socket.read_into(received, 1 << 20)) return true;
+  }
+  return false;
+}
+
+Socket send_raw(const StoreServer& server, std::string bytes) {
+  Socket socket = connect_to("127.0.0.1", server.port(), monotonic_seconds() + 5.0);
+  while (!bytes.empty() && socket.wait_writable(monotonic_seconds() + 5.0)) {
+    if (!socket.write_from(bytes)) break;
+  }
+  return socket;
+}
+
+TEST(Store, KeysAreSetAddedComparedAndDeleted) {
+  StoreServer server({});
+  StoreClient client(client_of(server));
+  client.set("a", "1");
+  EXPECT_EQ(client.get("a", 0.0), "1");
+  EXPECT_EQ(client.add("a", 41), 42);
+  EXPECT_EQ(client.add("fresh", -3), -3);
+  EXPECT_EQ(client.compare_and_set("a", "41", "x"), "42");
+  EXPECT_EQ(client.compare_and_set("a", "42", "x"), "x");
+  EXPECT_EQ(client.compare_and_set("new", "", "y"), "y");
+  const std::string binary("\0\n\xff", 3);
+  client.set("dir/one", binary);
+  client.set("dir/two", "");
+  client.wait({"dir/one", "dir/two"}, 0.0);
+  EXPECT_EQ(client.get("dir/one", 0.0), binary);
+  EXPECT_EQ(client.delete_prefix("dir/"), 2);
+  expect_parts(error_of(ErrorKind::comm, [&] { client.get("dir/one", 0.05); }), {"'dir/one'", "within 0.1 s"});
+  expect_parts(error_of(ErrorKind::comm, [&] { client.add("new", 1); }), {"'new'", "no number"});
+}
+
+TEST(Store, AGetWaitsForTheKey) {
+  StoreServer server({});
+  std::thread writer([&] {
+    StoreClient client(client_of(server, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    client.set("late", "here");
+  });
+  StoreClient client(client_of(server));
+  EXPECT_EQ(client.get("late", 10.0), "here");
+  writer.join();
+}
+
+TEST(Store, CountersOfManyClientsAddUp) {
+  StoreServer server({});
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 16; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoreClient client(client_of(server, rank));
+      for (int i = 0; i < 50; ++i) client.add("count", 1);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  StoreClient client(client_of(server));
+  EXPECT_EQ(client.get("count", 0.0), "800");
+}
+
+TEST(Store, AStaleGenerationIsRefused) {
+  StoreServer server({.generation = 7});
+  StoreClientOptions options = client_of(server, 3);
+  options.generation = 5;
+  expect_parts(error_of(ErrorKind::comm, [&] { StoreClient client(options); }),
+               {"refuses", "rank 3", "generation 5", "at 7"});
+}
+
+TEST(Store, ANewGenerationForgetsKeysAndClients) {
+  StoreServer server({.generation = 1});
+  StoreClientOptions options = client_of(server);
+  options.generation = 1;
+  StoreClient old(options);
+  old.set("key", "old");
+  server.advance(2);
+  options.generation = 2;
+  // The server's thread takes up the new generation a moment later.
+  std::unique_ptr<StoreClient> fresh;
+  const double until = monotonic_seconds() + 5.0;
+  while (fresh == nullptr && monotonic_seconds() < until) {
+    try {
+      fresh = std::make_unique<StoreClient>(options);
+    } catch (const Error&) {
+    }
+  }
+  ASSERT_NE(fresh, nullptr);
+  error_of(ErrorKind::comm, [&] { fresh->get("key", 0.0); });
+  expect_parts(error_of(ErrorKind::comm, [&] { old.set("key", "old"); }), {"closed the connection"});
+}
+
+TEST(Store, AWrongSecretIsRefusedAndNotRepeated) {
+  StoreServer server({.secret = "right"});
+  StoreClientOptions options = client_of(server, 2);
+  for (const char* secret : {"wrong", ""}) {
+    options.secret = secret;
+    const std::string message = error_of(ErrorKind::comm, [&] { StoreClient client(options); });
+    expect_parts(message, {"rank 2", "does not know the secret"});
+    EXPECT_EQ(message.find("right"), std::string::npos);
+    EXPECT_EQ(message.find("wrong"), std::string::npos);
+  }
+  options.secret = "right";
+  StoreClient client(options);
+  client.set("a", "b");
+}
+
+TEST(Store, OtherAddressesThanLoopbackNeedASecret) {
+  expect_parts(error_of(ErrorKind::user, [] { StoreServer server({.address = "0.0.0.0"}); }), {"0.0.0.0", "secret"});
+  StoreServer server({.address = "0.0.0.0", .secret = "s"});
+  EXPECT_NE(server.port(), 0);
+}
+
+TEST(Store, NobodyThereIsAnErrorAfterTheDeadline) {
+  uint16_t port = 0;
+  {
+    StoreServer server({});
+    port = server.port();
+  }
+  const double begin = monotonic_seconds();
+  const auto connect = [&] { StoreClient client({.port = port, .connect_deadline = 0.2}); };
+  expect_parts(error_of(ErrorKind::comm, connect), {"nobody answers", std::to_string(port)});
+  EXPECT_LT(monotonic_seconds() - begin, 5.0);
+  error_of(ErrorKind::user, [] { StoreClient client({.host = "no.such.host.invalid", .port = 1}); });
+}
+
+TEST(Store, GarbageDisconnectsItsSenderAndNobodyElse) {
+  StoreServer server({});
+  StoreClient client(client_of(server));
+  const std::vector<std::string> garbage = {
+      std::string(100'000, '\xff'),
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      std::string("\x05\0\0\0abcde", 9),
+      std::string(kMaxHelloBytes, '\0'),
+      encode({.kind = PacketKind::set, .key = "a", .value = "b"}),  // a request before the hello
+  };
+  for (const auto& bytes : garbage) EXPECT_TRUE(closed_by_server(send_raw(server, bytes)));
+  client.set("still", "there");
+  EXPECT_EQ(client.get("still", 0.0), "there");
+}
+
+TEST(Store, SilentClientsStallNobody) {
+  StoreServer server({.hello_deadline = 1.0});
+  std::vector<Socket> silent;
+  for (int i = 0; i < 50; ++i) silent.push_back(send_raw(server, std::string("\x40\0\0", 3)));
+  StoreClient client(client_of(server));
+  const double begin = monotonic_seconds();
+  for (int i = 0; i < 100; ++i) client.add("n", 1);
+  EXPECT_LT(monotonic_seconds() - begin, 2.0);
+  EXPECT_TRUE(closed_by_server(silent.front()));
+}
+
+TEST(Store, ValuesThatAreTooLargeAreRefused) {
+  StoreServer server({});
+  StoreClient client(client_of(server));
+  const auto set = [&] { client.set("big", std::string(kMaxPacketBytes, 'x')); };
+  expect_parts(error_of(ErrorKind::user, set), {"'big'"});
+  const std::string large(kMaxPacketBytes / 2, 'x');
+  client.set("large", large);
+  EXPECT_EQ(client.get("large", 0.0), large);
+}
+
+TEST(Store, TheTableIsBounded) {
+  StoreTable table;
+  const std::string mebibyte(1 << 20, 'x');
+  size_t taken = 0;
+  while (table.apply({.kind = PacketKind::set, .key = std::to_string(taken), .value = mebibyte})->kind ==
+         PacketKind::ok) {
+    ++taken;
+  }
+  EXPECT_EQ(taken, StoreTable::kMaxBytes / mebibyte.size() - 1);
+  EXPECT_EQ(table.apply({.kind = PacketKind::set, .key = "0", .value = "small"})->kind, PacketKind::ok);
+}
+
+TEST(Packet, SurvivesTheWire) {
+  const Packet packet{PacketKind::compare_and_set, -5, "key", std::string("\0v", 2), "expected"};
+  std::string bytes = encode(packet);
+  std::string begin = bytes.substr(0, bytes.size() - 1);
+  EXPECT_EQ(take_packet(begin), std::nullopt);
+  bytes += "rest";
+  EXPECT_EQ(take_packet(bytes), packet);
+  EXPECT_EQ(bytes, "rest");
+}
+
+std::string hex(const HashBytes& hash) {
+  std::string text;
+  for (const uint8_t byte : hash) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+TEST(KeyedHash, KnownAnswers) {
+  // RFC 7693 appendix B, and the BLAKE2 reference's keyed answers.
+  EXPECT_EQ(hex(keyed_hash("", "abc")), "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982");
+  std::string key;
+  for (int i = 0; i < 32; ++i) key += static_cast<char>(i);
+  EXPECT_EQ(hex(keyed_hash(key, "")), "48a8997da407876b3d79c0d92325ad3b89cbb754d86ab71aee047ad345fd2c49");
+  EXPECT_EQ(hex(keyed_hash(key, std::string("\0", 1))),
+            "40d15fee7c328830166ac3f918650f807e7e01e177258cdc0a39b11f598066f1");
+  std::string text;
+  for (int i = 0; i < 255; ++i) text += static_cast<char>(i);
+  EXPECT_EQ(hex(keyed_hash(key, text)), "3fb735061abc519dfe979e54c1ee5bfad0a9d858b3315bad34bde999efd724dd");
+}
+
+TEST(Rendezvous, EveryRankLearnsWhereTheOthersRun) {
+  StoreServer server({});
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoreClient client(client_of(server, rank));
+      const RankPlace own{fmt::format("host {}", rank), "cpu", 100 + rank};
+      const RankPlaces places = exchange_places(client, rank, 4, own, 10.0);
+      right += places.size() == 4 && places[3] == RankPlace{"host 3", "cpu", 103};
+      EXPECT_EQ(number_of_group(client, "tp/0,1,2,3/0", 10.0), 1U);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 4);
+}
+
+TEST(Rendezvous, NamesTheRanksThatDoNotAppear) {
+  StoreServer server({});
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 2}) {
+    threads.emplace_back([&, rank] {
+      StoreClient client(client_of(server, rank));
+      const auto meet = [&] { exchange_places(client, rank, 4, place_here("cpu"), 0.3); };
+      expect_parts(error_of(ErrorKind::comm, meet), {"1, 3"});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace megalith::comm
