@@ -23,11 +23,10 @@ class TableBuilder {
   explicit TableBuilder(const ModelConfig& config) : config_(config) {}
 
   void add_matrix(const std::string& name, int64_t rows, int64_t cols, std::vector<Cut> cuts, double std,
-                  bool in_product, std::vector<int64_t> blocks = {}) {
+                  bool in_product) {
     table_.add({.name = name + ".weight",
                 .shape = {rows, cols},
                 .cuts = std::move(cuts),
-                .blocks = std::move(blocks),
                 .initial = Initial::normal,
                 .std = std,
                 .weight_decay = true,
@@ -39,12 +38,20 @@ class TableBuilder {
     if (config_.has_norm_bias()) table_.add({.name = name + ".bias", .shape = {config_.hidden}});
   }
 
-  // Its rows are divided over tensor-parallel ranks, and so is its bias.
-  void add_column_parallel(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> blocks) {
-    add_matrix(name, out, in, {kRows}, config_.init_std, true, blocks);
-    if (config_.bias) {
-      table_.add({.name = name + ".bias", .shape = {out}, .cuts = {kRows}, .blocks = std::move(blocks)});
-    }
+  // Its rows are divided over tensor-parallel ranks, and so is its bias; `cut_unit` rows stay together.
+  void add_column_parallel(const std::string& name, int64_t out, int64_t in, const std::vector<int64_t>& blocks,
+                           int64_t cut_unit = 1) {
+    table_.add({.name = name + ".weight",
+                .shape = {out, in},
+                .cuts = {kRows},
+                .blocks = blocks,
+                .cut_unit = cut_unit,
+                .initial = Initial::normal,
+                .std = config_.init_std,
+                .weight_decay = true,
+                .gradient_by_product = true});
+    if (!config_.bias) return;
+    table_.add({.name = name + ".bias", .shape = {out}, .cuts = {kRows}, .blocks = blocks, .cut_unit = cut_unit});
   }
 
   // Its columns are divided; the bias is whole on every rank.
@@ -70,7 +77,7 @@ ParameterTable logical_parameters(const ModelConfig& c) {
   for (int64_t layer = 0; layer < c.layers; ++layer) {
     builder.add_norm(layer_name(layer, "attention.norm"));
     builder.add_column_parallel(layer_name(layer, "attention.qkv"), c.qkv_width(), c.hidden,
-                                {c.query_width(), c.kv_width(), c.kv_width()});
+                                {c.query_width(), c.kv_width(), c.kv_width()}, c.head_dim);
     builder.add_row_parallel(layer_name(layer, "attention.out"), c.hidden, c.query_width());
     builder.add_norm(layer_name(layer, "mlp.norm"));
     if (c.swiglu) {

@@ -17,8 +17,8 @@ struct Cast {
 };
 MEGALITH_OP(cast, Cast)
 
-// Partial sums of columns, one row per tile of rows, in the main dtype: what an operation needs that sums columns in a
-// fixed order.
+// Partial sums of columns, at most one row per kColumnTile rows, in the main dtype: what an operation needs that sums
+// columns in a fixed order.
 constexpr int64_t kColumnTile = 128;
 constexpr int64_t column_sum_scratch(int64_t rows, int64_t cols) {
   return ceil_div(rows, kColumnTile) * cols;

@@ -2,37 +2,79 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+
+#include "parallel/cuts.h"
+#include "parallel/layer_split.h"
 
 namespace megalith::parallel {
 
+namespace {
+
+constexpr std::string_view kTokenEmbedding = "embedding.tokens.weight";
+
+std::optional<int64_t> layer_of(const ParameterSpec& spec) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!spec.name.starts_with(kLayers)) return std::nullopt;
+  int64_t layer = 0;
+  std::from_chars(spec.name.data() + kLayers.size(), spec.name.data() + spec.name.size(), layer);
+  return layer;
+}
+
+std::string describe(const LayerSplit& split) {
+  std::string text;
+  if (split.first_stage > 0) text += fmt::format(", {} layers on the first stage", split.first_stage);
+  if (split.last_stage > 0) text += fmt::format(", {} layers on the last stage", split.last_stage);
+  if (split.counts_embedding && split.counts_loss) return text + ", embedding and loss counted as layers";
+  if (split.counts_embedding) text += ", embedding counted as a layer";
+  if (split.counts_loss) text += ", loss counted as a layer";
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Layout& layout) {
+  const std::string stages = layout.chunks == 1
+                                 ? fmt::format("pipeline {}", layout.pipeline)
+                                 : fmt::format("pipeline {} ({} chunks)", layout.pipeline, layout.chunks);
+  return fmt::format("tensor {} x {} x context {} x data {}{}", layout.tensor, stages, layout.context, layout.data,
+                     describe(layout.split));
+}
+
 Shape local_shape(const ParameterSpec& spec, int64_t tensor) {
-  int64_t divisor[2] = {1, 1};
-  for (const Cut& cut : spec.cuts) {
-    if (std::find(cut.axes.begin(), cut.axes.end(), Axis::tp) != cut.axes.end()) divisor[cut.dimension] = tensor;
-  }
-  if (spec.shape.rank() == 1) return {ceil_div(spec.shape[0], divisor[0])};
-  return {ceil_div(spec.shape[0], divisor[0]), ceil_div(spec.shape[1], divisor[1])};
+  const std::vector<Piece> pieces = pieces_of(spec, {.ranks = tensor});
+  int64_t rows = 0;
+  for (const Piece& piece : pieces) rows += piece.box.rows.size();
+  if (spec.shape.rank() == 1) return {rows};
+  return {rows, pieces.front().box.columns.size()};
+}
+
+std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings) {
+  const Home first{};
+  const Home last{layout.pipeline - 1, layout.chunks - 1};
+  if (const auto layer = layer_of(spec)) return {home_of_layer(layout, layers, *layer)};
+  if (!spec.name.starts_with("embedding.")) return {last};
+  const bool twice = tied_embeddings && spec.name == kTokenEmbedding && layout.pipeline > 1;
+  return twice ? std::vector<Home>{first, last} : std::vector<Home>{first};
 }
 
 std::vector<int64_t> stages_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings) {
-  const int64_t last = layout.pipeline - 1;
-  constexpr std::string_view kLayers = "layers.";
-  if (spec.name.starts_with(kLayers)) {
-    int64_t layer = 0;
-    std::from_chars(spec.name.data() + kLayers.size(), spec.name.data() + spec.name.size(), layer);
-    const int64_t layers_per_chunk = div_exact(layers, layout.pipeline * layout.chunks);
-    return {layer / layers_per_chunk % layout.pipeline};
-  }
-  if (!spec.name.starts_with("embedding.")) return {last};
-  const bool twice = tied_embeddings && spec.name == "embedding.tokens.weight" && last > 0;
-  return twice ? std::vector<int64_t>{0, last} : std::vector<int64_t>{0};
+  std::vector<int64_t> stages;
+  for (const Home& home : homes_of(spec, layout, layers, tied_embeddings)) stages.push_back(home.stage);
+  return stages;
+}
+
+int64_t chunks_alive(const Layout& layout, int64_t stage, int64_t micro_batches) {
+  const int64_t stages_after = layout.pipeline - stage - 1;
+  if (layout.schedule == PipelineSchedule::zero_bubble) return std::min(micro_batches, layout.pipeline);
+  if (layout.chunks == 1) return std::min(micro_batches, stages_after + 1);
+  // Interleaved 1F1B warms up with all but the last of these.
+  const int64_t warm = 2 * stages_after + (layout.chunks - 1) * layout.pipeline + 1;
+  return std::min(micro_batches * layout.chunks, warm);
 }
 
 int64_t micro_batches_alive(const Layout& layout, int64_t stage, int64_t micro_batches) {
-  if (layout.chunks == 1) return std::min(micro_batches, layout.pipeline - stage);
-  // Interleaved 1F1B warms up with 2 (pp - stage - 1) + (chunks - 1) pp chunks and holds one more.
-  const int64_t chunks_alive = 2 * (layout.pipeline - stage - 1) + (layout.chunks - 1) * layout.pipeline + 1;
-  return std::min(micro_batches, ceil_div(chunks_alive, layout.chunks));
+  return ceil_div(chunks_alive(layout, stage, micro_batches), layout.chunks);
 }
 
 }  // namespace megalith::parallel

@@ -1,11 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "parallel/parameter_table.h"
 
 namespace megalith::parallel {
+
+// How layers are divided over pipeline stages where an equal number each is not what is wanted.
+struct LayerSplit {
+  int64_t first_stage = 0;  // layers of the first stage, all its chunks together; 0: as many as the others
+  int64_t last_stage = 0;
+  bool counts_embedding = false;  // the embedding takes the place of a layer in the first chunk
+  bool counts_loss = false;       // and the head that of one in the last
+
+  bool operator==(const LayerSplit&) const = default;
+};
+
+enum class PipelineSchedule {
+  one_forward_one_backward,  // interleaved where a stage has several chunks
+  zero_bubble,               // ZB-H1: the weights' part of backward fills what would be idle time
+};
 
 // How a model is divided over ranks.
 struct Layout {
@@ -16,18 +32,41 @@ struct Layout {
   int64_t data = 1;
   bool sequence_parallel = false;
   bool shards_optimizer = false;
+  LayerSplit split = {};
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
 
   int64_t world() const { return tensor * pipeline * context * data; }
+  // Chunks of the whole model, in the order of its layers: chunk c of stage s is number c * pipeline + s.
+  int64_t virtual_stages() const { return pipeline * chunks; }
+  // Ranks that hold the same weights and add up their gradients.
+  int64_t replicas() const { return data * context; }
+  int64_t optimizer_shards() const { return shards_optimizer ? replicas() : 1; }
+
+  bool operator==(const Layout&) const = default;
 };
+
+// "tensor 8 x pipeline 18 (7 chunks) x context 1 x data 3"
+std::string to_string(const Layout& layout);
 
 // The shape of a rank's piece of a parameter when `tensor` ranks share it.
 Shape local_shape(const ParameterSpec& spec, int64_t tensor);
 
-// The pipeline stages that hold a parameter: one, or the first and the last for a tied embedding.
+// Where a parameter is used.
+struct Home {
+  int64_t stage = 0;
+  int64_t chunk = 0;
+
+  bool operator==(const Home&) const = default;
+};
+
+// The homes of a parameter: one, or the first and the last stage for a tied embedding.
+std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings);
+// Their stages alone.
 std::vector<int64_t> stages_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings);
 
-// Micro batches whose activations `stage` holds at once under 1F1B (interleaved where chunks > 1), rounded up to whole
-// stages.
+// Pairs of (chunk, micro batch) whose activations `stage` holds at once at the most.
+int64_t chunks_alive(const Layout& layout, int64_t stage, int64_t micro_batches);
+// The same in micro batches of all chunks of the stage, rounded up.
 int64_t micro_batches_alive(const Layout& layout, int64_t stage, int64_t micro_batches);
 
 }  // namespace megalith::parallel

@@ -6,7 +6,11 @@ void ParameterTable::add(ParameterSpec spec) {
   const bool is_new = index_.emplace(spec.name, specs_.size()).second;
   MEGALITH_CHECK(is_new, "parameter '{}' is listed twice", spec.name);
   int64_t rows = 0;
-  for (const int64_t block : spec.blocks) rows += block;
+  for (const int64_t block : spec.blocks) {
+    MEGALITH_CHECK(block % spec.cut_unit == 0, "a block of '{}' has {} rows, no multiple of {}", spec.name, block,
+                   spec.cut_unit);
+    rows += block;
+  }
   MEGALITH_CHECK(spec.blocks.empty() || rows == spec.shape[0], "blocks of '{}' add up to {}, not {}", spec.name, rows,
                  spec.shape[0]);
   specs_.push_back(std::move(spec));

@@ -30,6 +30,9 @@ struct ParameterSpec {
   // Rows of the matrices fused along dimension 0 (q, k, v; gate, up). Each is cut on its own, so that a rank's piece is
   // again a fused matrix. Empty: one matrix.
   std::vector<int64_t> blocks = {};
+  // Rows of a block that no cut divides (those of a head). Where a block has fewer such units than there are ranks,
+  // each is held by several.
+  int64_t cut_unit = 1;
   Initial initial = Initial::zeros;
   double std = 0.0;
   bool weight_decay = false;

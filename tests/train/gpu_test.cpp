@@ -74,10 +74,8 @@ struct FirstStep {
 // The first step of a golden model, from its weights as they are in `weights`.
 FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, DType compute, DType weights) {
   config.compute = compute;
-  Engine engine({.model = config,
-                 .device = device,
-                 .batch = model::testing::kBatch,
-                 .length = model::testing::kLength});
+  Engine engine(
+      {.model = config, .device = device, .batch = model::testing::kBatch, .length = model::testing::kLength});
   for (const parallel::Parameter& parameter : engine.parameters().all()) {
     std::vector<float> values =
         golden.floats("weights/" + parameter.spec->name, model::testing::unpadded(config, *parameter.spec));

@@ -29,7 +29,7 @@ void gelu_backward(Stream& stream, const GeluBackward& args) {
     launch.extent = extent_of(args.x);
     launch.dbias = args.dbias.as<float>();
     launch.partials = args.scratch.as<float>();
-    launch.tile_rows = kColumnTile;
+    launch.max_partials = ceil_div(rows, kColumnTile);
   }
   launch_gelu_backward(launch, stream.native());
   check_launch("gelu_backward", args.x);

@@ -152,14 +152,13 @@ void launch_gelu_sums(const GeluBackwardOperation<T>& operation, const GeluBackw
                       void* stream) {
   const auto [rows, cols, element] = args.extent;
   if (rows == 0 || cols == 0) return;
-  if (wide) {
-    launch_sum_tiles<kFullWidth<T>>(operation, rows, cols, args.tile_rows, args.partials, stream);
-  } else {
-    launch_sum_tiles<1>(operation, rows, cols, args.tile_rows, args.partials, stream);
-  }
+  constexpr int kUnroll = 4;
+  const int64_t partials =
+      wide ? launch_sum_columns<kFullWidth<T>, kUnroll>(operation, rows, cols, args.partials, args.max_partials, stream)
+           : launch_sum_columns<1, kUnroll>(operation, rows, cols, args.partials, args.max_partials, stream);
   Totals totals;
   totals.add(args.partials, args.dbias);
-  launch_add_totals(totals, divide_up(rows, args.tile_rows), cols, stream);
+  launch_add_totals(totals, partials, cols, stream);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ struct GeluBackwardLaunch {
   Matrix x;
   Matrix dx;
   float* dbias = nullptr;
-  float* partials = nullptr;  // a row per tile_rows rows, with dbias
-  int64_t tile_rows = 0;
+  float* partials = nullptr;  // max_partials rows, with dbias
+  int64_t max_partials = 0;
 };
 void launch_gelu_backward(const GeluBackwardLaunch& args, void* stream);
 

@@ -2,6 +2,7 @@
 
 #include <cfloat>
 
+#include "ops/cuda/async_copy.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/cuda/shared_memory.cuh"
 #include "ops/cuda/vector.cuh"
@@ -9,8 +10,6 @@
 namespace megalith::ops::cuda {
 
 namespace {
-
-constexpr int kUnroll = 4;
 
 template <class T>
 struct Operands {
@@ -21,7 +20,12 @@ struct Operands {
   int vocabulary;
   int cols;
   const double* gradient_scale;
-  int kept_vectors;  // of the row, kept in shared memory for the second pass
+
+  // A target that is none makes loss and gradient NaN: nothing else can be told from here.
+  __device__ bool has_target(int target) const { return 0 <= target && target < vocabulary; }
+  __device__ float at_target(int64_t row, int target) const {
+    return has_target(target) ? load<1>(logits.at(row, target))[0] : __int_as_float(0x7fffffff);
+  }
 };
 
 __device__ float exponential(float x) {
@@ -64,138 +68,249 @@ __device__ SoftmaxSum warp_merge(SoftmaxSum value) {
 }
 
 template <int kThreads>
-__device__ SoftmaxSum block_merge(SoftmaxSum value) {
-  __shared__ float maxima[kThreads / kWarp], sums[kThreads / kWarp];
+struct MergeSpace {
+  float maxima[kThreads / kWarp], sums[kThreads / kWarp];
+};
+
+// `space` belongs to this call alone until the block has come past one more barrier.
+template <int kThreads>
+__device__ SoftmaxSum block_merge(SoftmaxSum value, MergeSpace<kThreads>& space) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   value = warp_merge(value);
   if (lane == 0) {
-    maxima[threadIdx.x / kWarp] = value.maximum;
-    sums[threadIdx.x / kWarp] = value.sum;
+    space.maxima[threadIdx.x / kWarp] = value.maximum;
+    space.sums[threadIdx.x / kWarp] = value.sum;
   }
   __syncthreads();
   SoftmaxSum other;
-  if (lane < kThreads / kWarp) other = {maxima[lane], sums[lane]};
+  if (lane < kThreads / kWarp) other = {space.maxima[lane], space.sums[lane]};
   return warp_merge(other);
 }
 
-// body(vectors, first index): kUnroll vectors of a thread at a time, all read before the first is used.
-template <int kThreads, int kWidth, class T, class Read, class Body>
-__device__ void each_vector(int vectors, const Read& read, const Body& body) {
-  for (int first = static_cast<int>(threadIdx.x); first < vectors; first += kThreads * kUnroll) {
-    Vector<T, kWidth> held[kUnroll];
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-      const int vector = first + i * kThreads;
-      if (vector < vectors) held[i] = read(vector);
-    }
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-      const int vector = first + i * kThreads;
-      if (vector < vectors) body(held[i], vector);
-    }
-  }
-}
-
+// What both passes do with one vector of a row.
 template <class T, int kWidth>
-__device__ void clear_row(T* row, int cols) {
-  for (int vector = static_cast<int>(threadIdx.x); vector < cols / kWidth; vector += static_cast<int>(blockDim.x)) {
-    store(row + int64_t{vector} * kWidth, Vector<T, kWidth>::filled(0.0f));
+__device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int vector, int vocabulary) {
+  float values[kWidth];
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) values[i] = in[i];
+  if ((vector + 1) * kWidth > vocabulary) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      if (vector * kWidth + i >= vocabulary) values[i] = -INFINITY;
+    }
   }
+  softmax.add(values);
 }
 
-// A block per row. The first pass finds the softmax's sum and keeps what fits of the row in shared memory, from where
-// (or from L2) the second takes it and writes the gradient in its place.
-template <class T, int kWidth, int kThreads, bool kGradient>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads) cross_entropy_kernel(Operands<T> args) {
-  extern __shared__ uint4 dynamic_shared[];
-  auto* kept = reinterpret_cast<T*>(dynamic_shared);
+struct RowGradient {
+  float maximum;
+  float factor;  // weight * *gradient_scale; 0: the row is cleared, whatever is in it
+  float share;   // factor / sum
+  int target;
+  int vocabulary;
+
+  template <class T, int kWidth>
+  __device__ Vector<T, kWidth> of(const Vector<T, kWidth>& in, int vector) const {
+    if (factor == 0.0f) return Vector<T, kWidth>::filled(0.0f);
+    float values[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i] - maximum);
+    const int first = vector * kWidth;
+    if (first <= target && target < first + kWidth) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (first + i == target) values[i] -= factor;
+      }
+    }
+    if (first + kWidth > vocabulary) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (first + i >= vocabulary) values[i] = 0.0f;
+      }
+    }
+    return Vector<T, kWidth>::from(values);
+  }
+};
+
+template <class T>
+__device__ RowGradient gradient_of(const Operands<T>& args, const SoftmaxSum& softmax, float weight, int target) {
+  const float scale = args.gradient_scale == nullptr ? 1.0f : static_cast<float>(*args.gradient_scale);
+  const float factor = args.has_target(target) || weight == 0.0f ? weight * scale : __int_as_float(0x7fffffff);
+  return {softmax.maximum, factor, __fdividef(factor, softmax.sum), target, args.vocabulary};
+}
+
+template <class T>
+__device__ void write_loss(const Operands<T>& args, int64_t row, const SoftmaxSum& softmax, float weight,
+                           float at_target) {
+  const auto log_sum = static_cast<float>(log(static_cast<double>(softmax.sum)));
+  args.losses[row] = weight == 0.0f ? 0.0f : weight * (log_sum + (softmax.maximum - at_target));
+}
+
+// ---- a block per row, which is read anew for the gradient: any alignment, and the loss alone ------------------------
+
+constexpr int kPlainThreads = 512;
+constexpr int kPlainUnroll = 4;
+
+template <class T, int kWidth, bool kGradient>
+__global__ void __launch_bounds__(kPlainThreads) cross_entropy_kernel(Operands<T> args) {
   const int64_t row = blockIdx.x;
   T* logits = args.logits.at(row, 0);
   const float weight = args.weights[row];
-  if (weight == 0.0f) {
-    if (threadIdx.x == 0) args.losses[row] = 0.0f;
-    if (kGradient) clear_row<T, kWidth>(logits, args.cols);
-    return;
-  }
-  // A target that is none makes the loss NaN: nothing else can be told from here.
   const int target = args.targets[row];
-  const float at_target =
-      0 <= target && target < args.vocabulary ? load<1>(logits + target)[0] : __int_as_float(0x7fffffff);
+  const float at_target = args.at_target(row, target);
+  const int thread = static_cast<int>(threadIdx.x);
 
   SoftmaxSum softmax;
-  each_vector<kThreads, kWidth, T>((args.vocabulary + kWidth - 1) / kWidth,
-                                   [&](int vector) { return load_once<kWidth>(logits + int64_t{vector} * kWidth); },
-                                   [&](const Vector<T, kWidth>& in, int vector) {
-                                     if (kGradient && vector < args.kept_vectors) store(kept + vector * kWidth, in);
-                                     float values[kWidth];
+  const int vectors = (args.vocabulary + kWidth - 1) / kWidth;
+  for (int first = thread; first < vectors; first += kPlainThreads * kPlainUnroll) {
+    Vector<T, kWidth> held[kPlainUnroll];
 #pragma unroll
-                                     for (int i = 0; i < kWidth; ++i)
-                                       values[i] = vector * kWidth + i < args.vocabulary ? in[i] : -INFINITY;
-                                     softmax.add(values);
-                                   });
-  // Also the point after which the target's logit may be overwritten.
-  softmax = block_merge<kThreads>(softmax);
-  if (threadIdx.x == kThreads - 1) {  // one of those that have the least left to do
-    const auto log_sum = static_cast<float>(log(static_cast<double>(softmax.sum)));
-    args.losses[row] = weight * (log_sum + (softmax.maximum - at_target));
+    for (int i = 0; i < kPlainUnroll; ++i) {
+      const int vector = first + i * kPlainThreads;
+      if (vector < vectors) held[i] = load_once<kWidth>(logits + int64_t{vector} * kWidth);
+    }
+#pragma unroll
+    for (int i = 0; i < kPlainUnroll; ++i) {
+      const int vector = first + i * kPlainThreads;
+      if (vector < vectors) add_vector(softmax, held[i], vector, args.vocabulary);
+    }
   }
-  if (!kGradient) return;
-
-  const float scale = args.gradient_scale == nullptr ? 1.0f : static_cast<float>(*args.gradient_scale);
-  const float factor = at_target == at_target ? weight * scale : at_target;
-  const float share = __fdividef(factor, softmax.sum);
-  each_vector<kThreads, kWidth, T>(
-      args.cols / kWidth,
-      [&](int vector) {
-        return vector < args.kept_vectors ? load<kWidth>(kept + vector * kWidth)
-                                          : load_once<kWidth>(logits + int64_t{vector} * kWidth);
-      },
-      [&](const Vector<T, kWidth>& in, int vector) {
-        float values[kWidth];
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) {
-          const int col = vector * kWidth + i;
-          values[i] = share * exponential(in[i] - softmax.maximum);
-          if (col == target) values[i] -= factor;
-          if (col >= args.vocabulary) values[i] = 0.0f;
-        }
-        store(logits + int64_t{vector} * kWidth, Vector<T, kWidth>::from(values));
-      });
+  // Also the point after which the target's logit may be overwritten.
+  __shared__ MergeSpace<kPlainThreads> space;
+  softmax = block_merge(softmax, space);
+  if (thread == kPlainThreads - 1) write_loss(args, row, softmax, weight, at_target);
+  if constexpr (kGradient) {
+    const RowGradient gradient = gradient_of(args, softmax, weight, target);
+    for (int vector = thread; vector < args.cols / kWidth; vector += kPlainThreads) {
+      T* at = logits + int64_t{vector} * kWidth;
+      store(at, gradient.of(load<kWidth>(at), vector));
+    }
+  }
 }
 
-template <class T, int kWidth, int kThreads, bool kGradient>
-void launch(Operands<T> args, int64_t rows, int64_t kept_bytes, void* stream) {
-  constexpr int64_t kStatic = 2 * kThreads / kWarp * static_cast<int64_t>(sizeof(float));
-  const auto kernel = cross_entropy_kernel<T, kWidth, kThreads, kGradient>;
-  if (kept_bytes > 0 && !reserve_shared_memory(kernel, kept_bytes, kStatic)) kept_bytes = 0;
-  args.kept_vectors = static_cast<int>(kept_bytes / 16);
-  kernel<<<static_cast<unsigned>(rows), kThreads, static_cast<size_t>(kept_bytes), static_cast<cudaStream_t>(stream)>>>(
-      args);
+// ---- loss and gradient: rows travel into shared memory ahead of the block that works on them
+// -------------------------
+
+// How a thread's vectors of a row, kThreads apart, are kept between the passes: the first `shared` in shared memory, in
+// slots that it alone uses; then kRegisters in registers; what is left is read twice.
+struct Rounds {
+  int all, shared;
+};
+
+// A block works on every gridDim.x-th row. The second pass, which writes the gradient over the logits, hands each slot
+// on to the next row as it empties it.
+template <class T, int kThreads, int kRegisters>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    cross_entropy_gradient_kernel(Operands<T> args, int64_t rows, Rounds rounds) {
+  constexpr int kWidth = kFullWidth<T>;
+  using V = Vector<T, kWidth>;
+  extern __shared__ uint4 dynamic_shared[];
+  __shared__ MergeSpace<kThreads> spaces[2];
+  uint4* slots = dynamic_shared + threadIdx.x;
+  const int vectors = args.cols / kWidth;
+  const auto vector_of = [](int round) { return round * kThreads + static_cast<int>(threadIdx.x); };
+
+  const auto fetch = [&](int64_t row, int round) {
+    const int vector = vector_of(round);
+    if (row < rows && vector < vectors) {
+      copy_async(slots + round * kThreads, args.logits.at(row, int64_t{vector} * kWidth));
+    }
+  };
+  const auto take = [&](int round) {
+    const uint4 bits = slots[round * kThreads];
+    return V{{bits.x, bits.y, bits.z, bits.w}};
+  };
+  V kept[kRegisters == 0 ? 1 : kRegisters];
+  const auto fetch_kept = [&](int64_t row) {
+#pragma unroll
+    for (int i = 0; i < kRegisters; ++i) {
+      const int vector = vector_of(rounds.shared + i);
+      if (row < rows && vector < vectors) kept[i] = load_once<kWidth>(args.logits.at(row, int64_t{vector} * kWidth));
+    }
+  };
+  // body(vector, its index), over a row; `next` begins a slot's next copy.
+  const auto each = [&](const T* logits, const auto& next, const auto& body) {
+#pragma unroll 2
+    for (int round = 0; round < rounds.shared; ++round) {
+      if (vector_of(round) >= vectors) break;
+      const V in = take(round);
+      next(round);
+      body(in, vector_of(round));
+    }
+#pragma unroll
+    for (int i = 0; i < kRegisters; ++i) {
+      if (vector_of(rounds.shared + i) < vectors) body(kept[i], vector_of(rounds.shared + i));
+    }
+    for (int round = rounds.shared + kRegisters; round < rounds.all; ++round) {
+      const int vector = vector_of(round);
+      if (vector < vectors) body(load_once<kWidth>(logits + int64_t{vector} * kWidth), vector);
+    }
+  };
+
+  for (int round = 0; round < rounds.shared; ++round) fetch(blockIdx.x, round);
+  commit_copies();
+  fetch_kept(blockIdx.x);
+  int parity = 0;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x, parity ^= 1) {
+    T* logits = args.logits.at(row, 0);
+    const float weight = args.weights[row];
+    const int target = args.targets[row];
+    const float at_target = args.at_target(row, target);
+    wait_copies<0>();
+    SoftmaxSum softmax;
+    each(
+        logits, [](int) {}, [&](const V& in, int vector) { add_vector(softmax, in, vector, args.vocabulary); });
+    // Also the point after which the target's logit may be overwritten.
+    softmax = block_merge(softmax, spaces[parity]);
+    if (threadIdx.x == kThreads - 1) write_loss(args, row, softmax, weight, at_target);
+    const RowGradient gradient = gradient_of(args, softmax, weight, target);
+    each(
+        logits, [&](int round) { fetch(row + gridDim.x, round); },
+        [&](const V& in, int vector) { store(logits + int64_t{vector} * kWidth, gradient.of(in, vector)); });
+    commit_copies();
+    fetch_kept(row + gridDim.x);
+  }
+}
+
+int64_t multiprocessors() {
+  int device = 0;
+  int count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
+template <class T, int kThreads, int kRegisters>
+void launch_gradient(const Operands<T>& args, int64_t rows, void* stream) {
+  constexpr int64_t kStatic = 2 * sizeof(MergeSpace<kThreads>);
+  constexpr int64_t kRoundBytes = kThreads * 16;
+  const auto kernel = cross_entropy_gradient_kernel<T, kThreads, kRegisters>;
+  const int64_t all = divide_up(args.cols, kThreads * kFullWidth<T>);
+  const int64_t most = (shared_memory_limit() - kStatic) / kRoundBytes;
+  int64_t shared = all > kRegisters ? all - kRegisters : 0;
+  if (shared > most) shared = most;
+  if (!reserve_shared_memory(kernel, shared * kRoundBytes, kStatic)) shared = 0;
+  const int64_t resident = multiprocessors() * (1024 / kThreads);
+  kernel<<<static_cast<unsigned>(rows < resident ? rows : resident), kThreads,
+           static_cast<size_t>(shared * kRoundBytes), static_cast<cudaStream_t>(stream)>>>(
+      args, rows, {static_cast<int>(all), static_cast<int>(shared)});
+}
+
+template <class T, int kWidth, bool kGradient>
+void launch_plain(const Operands<T>& args, int64_t rows, void* stream) {
+  cross_entropy_kernel<T, kWidth, kGradient>
+      <<<static_cast<unsigned>(rows), kPlainThreads, 0, static_cast<cudaStream_t>(stream)>>>(args);
 }
 
 // Where two rows fit into a multiprocessor's shared memory, two blocks share it: while one waits, the other moves
 // bytes.
-template <class T, int kWidth, bool kGradient>
-void launch(const Operands<T>& args, int64_t rows, void* stream) {
-  if constexpr (!kGradient || kWidth == 1) {
-    launch<T, kWidth, 512, kGradient>(args, rows, 0, stream);
+template <class T>
+void launch_gradient(const Operands<T>& args, int64_t rows, void* stream) {
+  constexpr int64_t kHalf = 112 * 1024;
+  if (divide_up(args.cols, 512 * kFullWidth<T>) * 512 * 16 <= kHalf) {
+    launch_gradient<T, 512, 0>(args, rows, stream);
   } else {
-    constexpr int64_t kHalf = 111 * 1024, kWhole = 226 * 1024;
-    const int64_t bytes = divide_up(args.vocabulary, kWidth) * 16;
-    if (bytes <= kHalf) {
-      launch<T, kWidth, 512, kGradient>(args, rows, bytes, stream);
-    } else {
-      launch<T, kWidth, 1024, kGradient>(args, rows, bytes < kWhole ? bytes : kWhole, stream);
-    }
-  }
-}
-
-template <class T, int kWidth>
-void launch(const Operands<T>& args, int64_t rows, bool with_gradient, void* stream) {
-  if (with_gradient) {
-    launch<T, kWidth, true>(args, rows, stream);
-  } else {
-    launch<T, kWidth, false>(args, rows, stream);
+    launch_gradient<T, 1024, 4>(args, rows, stream);
   }
 }
 
@@ -207,18 +322,18 @@ void launch_cross_entropy(const CrossEntropyLaunch& args, void* stream) {
   if (rows == 0 || cols == 0) return;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
-    const Operands<T> operands{Rows<T>(args.logits),
-                               args.targets,
-                               args.weights,
-                               args.losses,
-                               static_cast<int>(args.vocabulary),
-                               static_cast<int>(cols),
-                               args.gradient_scale,
-                               0};
-    if (cols % kFullWidth<T> == 0 && rows_aligned(args.logits, rows, sizeof(T))) {
-      launch<T, kFullWidth<T>>(operands, rows, args.with_gradient, stream);
+    const Operands<T> operands{
+        Rows<T>(args.logits),   args.targets,       args.weights, args.losses, static_cast<int>(args.vocabulary),
+        static_cast<int>(cols), args.gradient_scale};
+    const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.logits, rows, sizeof(T));
+    if (wide && args.with_gradient) {
+      launch_gradient(operands, rows, stream);
+    } else if (wide) {
+      launch_plain<T, kFullWidth<T>, false>(operands, rows, stream);
+    } else if (args.with_gradient) {
+      launch_plain<T, 1, true>(operands, rows, stream);
     } else {
-      launch<T, 1>(operands, rows, args.with_gradient, stream);
+      launch_plain<T, 1, false>(operands, rows, stream);
     }
   });
 }

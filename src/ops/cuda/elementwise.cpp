@@ -31,7 +31,7 @@ void bias_gradient(Stream& stream, const BiasGradient& args) {
                         .dy = matrix_of(args.dy),
                         .dbias = args.dbias.as<float>(),
                         .partials = args.scratch.as<float>(),
-                        .tile_rows = kColumnTile},
+                        .max_partials = ceil_div(rows, kColumnTile)},
                        stream.native());
   check_launch("bias_gradient", args.dy);
 }

@@ -147,18 +147,19 @@ void launch_bias_gradient(const BiasGradientLaunch& args, void* stream) {
   const int64_t rows = args.extent.rows;
   const int64_t cols = args.extent.cols;
   if (rows == 0 || cols == 0) return;
+  int64_t partials = 0;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
+    constexpr int kUnroll = 8;
     const SumOperation<T> operation{Rows<T>(args.dy)};
-    if (cols % kFullWidth<T> == 0 && rows_aligned(args.dy, rows, sizeof(T))) {
-      launch_sum_tiles<kFullWidth<T>>(operation, rows, cols, args.tile_rows, args.partials, stream);
-    } else {
-      launch_sum_tiles<1>(operation, rows, cols, args.tile_rows, args.partials, stream);
-    }
+    const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.dy, rows, sizeof(T));
+    partials = wide ? launch_sum_columns<kFullWidth<T>, kUnroll>(operation, rows, cols, args.partials,
+                                                                 args.max_partials, stream)
+                    : launch_sum_columns<1, kUnroll>(operation, rows, cols, args.partials, args.max_partials, stream);
   });
   Totals totals;
   totals.add(args.partials, args.dbias);
-  launch_add_totals(totals, divide_up(rows, args.tile_rows), cols, stream);
+  launch_add_totals(totals, partials, cols, stream);
 }
 
 void launch_normal_init(const NormalInitLaunch& args, void* stream) {

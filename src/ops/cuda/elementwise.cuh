@@ -14,39 +14,40 @@ namespace megalith::ops::cuda {
 constexpr int kElementwiseThreads = 256;
 constexpr int kElementwiseVectors = 4;  // per thread
 
-template <int kWidth, class Operation>
+template <int kWidth, int kVectors, class Operation>
 __global__ void __launch_bounds__(kElementwiseThreads)
     elementwise_kernel(Operation operation, int64_t rows, int64_t vectors, uint32_t chunks) {
   const uint32_t group = blockIdx.x / chunks;
   const uint32_t chunk = blockIdx.x - group * chunks;
   const int64_t row = int64_t{group} * blockDim.y + threadIdx.y;
   if (row >= rows) return;
-  const int64_t first = int64_t{chunk} * blockDim.x * kElementwiseVectors + threadIdx.x;
-  typename Operation::template Loaded<kWidth> held[kElementwiseVectors];
+  const int64_t first = int64_t{chunk} * blockDim.x * kVectors + threadIdx.x;
+  typename Operation::template Loaded<kWidth> held[kVectors];
 #pragma unroll
-  for (int i = 0; i < kElementwiseVectors; ++i) {
+  for (int i = 0; i < kVectors; ++i) {
     const int64_t vector = first + int64_t{i} * blockDim.x;
     if (vector < vectors) held[i] = operation.template load<kWidth>(row, vector * kWidth);
   }
 #pragma unroll
-  for (int i = 0; i < kElementwiseVectors; ++i) {
+  for (int i = 0; i < kVectors; ++i) {
     const int64_t vector = first + int64_t{i} * blockDim.x;
     if (vector < vectors) operation.template store<kWidth>(row, vector * kWidth, held[i]);
   }
 }
 
-// A block covers a span of one row, or several rows where they are short.
-template <int kWidth, class Operation>
+// A block covers a span of one row, or several rows where they are short. kVectors: of each thread.
+template <int kWidth, int kVectors = kElementwiseVectors, class Operation>
 void launch_elementwise(const Operation& operation, int64_t rows, int64_t cols, void* stream) {
   if (rows == 0 || cols == 0) return;
   const int64_t vectors = cols / kWidth;
   unsigned across = kWidth == 1 ? 32 : 16;
-  while (across < kElementwiseThreads && int64_t{across} * kElementwiseVectors < vectors) across *= 2;
+  while (across < kElementwiseThreads && int64_t{across} * kVectors < vectors) across *= 2;
   const dim3 threads(across, kElementwiseThreads / across);
-  const int64_t chunks = divide_up(vectors, int64_t{across} * kElementwiseVectors);
+  const int64_t chunks = divide_up(vectors, int64_t{across} * kVectors);
   const int64_t blocks = divide_up(rows, threads.y) * chunks;
-  elementwise_kernel<kWidth><<<static_cast<unsigned>(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(
-      operation, rows, vectors, static_cast<uint32_t>(chunks));
+  elementwise_kernel<kWidth, kVectors>
+      <<<static_cast<unsigned>(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(operation, rows, vectors,
+                                                                                         static_cast<uint32_t>(chunks));
 }
 
 }  // namespace megalith::ops::cuda

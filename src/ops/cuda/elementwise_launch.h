@@ -13,8 +13,8 @@ struct BiasGradientLaunch {
   Extent extent;
   Matrix dy;
   float* dbias = nullptr;
-  float* partials = nullptr;  // a row per tile_rows rows
-  int64_t tile_rows = 0;
+  float* partials = nullptr;  // max_partials rows
+  int64_t max_partials = 0;
 };
 void launch_bias_gradient(const BiasGradientLaunch& args, void* stream);
 

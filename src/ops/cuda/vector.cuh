@@ -119,6 +119,21 @@ __device__ void store(T* to, const Vector<T, kWidth>& vector) {
   }
 }
 
+// For what is not read again soon: it leaves L2 to what is.
+template <class T, int kWidth>
+__device__ void store_once(T* to, const Vector<T, kWidth>& vector) {
+  using V = Vector<T, kWidth>;
+  if constexpr (V::kBytes < 16) {
+    store(to, vector);
+  } else {
+#pragma unroll
+    for (int i = 0; i < V::kWords; i += 4) {
+      __stcs(reinterpret_cast<uint4*>(to) + i / 4,
+             make_uint4(vector.word[i], vector.word[i + 1], vector.word[i + 2], vector.word[i + 3]));
+    }
+  }
+}
+
 // A pointer to rows of T, as kernels take it.
 template <class T>
 struct Rows {
