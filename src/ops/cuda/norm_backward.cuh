@@ -259,12 +259,12 @@ __global__ void __launch_bounds__(Layout::kBlock)
       keep_packed(weight[v]);
       const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
       const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
-      float weight_terms[kWidth], bias_terms[kWidth], gradients[kWidth];
+      float gradients[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
         const float centered = x[i] - mean;
-        weight_terms[i] = dy[i] * (centered * rstd);
-        bias_terms[i] = dy[i];
+        dweight.sums[v][i] += dy[i] * (centered * rstd);
+        if constexpr (kCentered) dbias.sums[v][i] += dy[i];
         gradients[i] = dy[i] * weight[v][i] * rstd + (centered * slope + offset);
       }
       if (has_residual) {
@@ -272,8 +272,6 @@ __global__ void __launch_bounds__(Layout::kBlock)
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) gradients[i] += residual[i];
       }
-      dweight.add(v, weight_terms);
-      if constexpr (kCentered) dbias.add(v, bias_terms);
       dx_sums.add(v, gradients);
       const int vector = thread + v * Layout::kThreads;
       if (vector < args.vectors) store(args.dx.at(row, vector * kWidth), Vector<T, kWidth>::from(gradients));
@@ -356,10 +354,13 @@ int64_t launch_backward_wide(const BackwardOperands<T>& args, int64_t max_blocks
   };
   if (args.vectors <= 32) return launch(BackwardLayout<1, 32, 12, 3>());
   if (args.vectors <= 64) return launch(BackwardLayout<2, 32, 12, 3>());
-  if (args.vectors <= 96) return launch(BackwardLayout<3, 32, 12, 3>());
+  if (args.vectors <= 96) return launch(BackwardLayout<3, 32, 12, 2, true>());
   if (args.vectors <= 128) return launch(BackwardLayout<2, 64, 8, 3>());
   if (args.vectors <= 256) return launch(BackwardLayout<2, 128, 4, 3>());
-  if (args.vectors <= 512) return launch(BackwardLayout<4, 128, 3, 2, true>());
+  if (args.vectors <= 512) {
+    const int64_t blocks = launch(BackwardLayout<4, 128, 3, 2, true>());
+    return blocks > 0 ? blocks : launch(BackwardLayout<2, 256, 1, 3>());
+  }
   if (args.vectors <= 1056) return launch(BackwardLayout<3, 352, 1, 3>());
   if (args.vectors <= 1536) return launch(BackwardLayout<4, 384, 1, 2, true>());
   if (args.vectors <= 2048) return launch(BackwardLayout<4, 512, 1, 2>());
