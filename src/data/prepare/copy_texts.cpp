@@ -31,6 +31,16 @@ class NoReceiver : public JsonLineStream::Receiver {
   void add_text(size_t, std::string_view) override {}
 };
 
+// A line too long to be held is written as it comes, and taken back if it turns out not to stay.
+struct LongLineCopy {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int64_t begin = 0;  // in the output
+  Digest digest;
+  std::unique_ptr<LongLine> json;
+  bool ended_with_newline = true;  // what came before it
+};
+
 // Makes one output from its inputs.
 class Copy {
  public:
@@ -142,16 +152,6 @@ class Copy {
       write("\n");
     }
   }
-
-  // A line too long to be held is written as it comes, and taken back if it turns out not to stay.
-  struct LongLineCopy {
-    int64_t offset = 0;
-    int64_t bytes = 0;
-    int64_t begin = 0;  // in the output
-    Digest digest;
-    std::unique_ptr<LongLine> json;
-    bool ended_with_newline = true;  // what came before it
-  };
 
   void add_part(const InputFile& input, const RawBatch& part, int64_t& line_number, bool& ends_with_newline) {
     if (part.first_part) {
