@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/cuda/async_copy.cuh"
 #include "ops/cuda/column_sums.cuh"
 #include "ops/cuda/norm_launch.h"
 #include "ops/cuda/reduce.cuh"
@@ -36,20 +37,6 @@ template <class T, bool kCentered>
 __device__ RowStatistics statistics_of(const BackwardOperands<T>& args, int64_t row) {
   if (row >= args.rows) return {0.0f, 0.0f};
   return {kCentered ? __ldg(args.mean + row) : 0.0f, __ldg(args.rstd + row)};
-}
-
-__device__ inline void copy_async(uint4* to, const void* from, bool present) {
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(present ? 16 : 0)
-               : "memory");
-}
-__device__ inline void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Waits for all but the last kPending groups of copies.
-template <int kPending>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 // The rows that a block works on next travel into shared memory while it works on the ones before. A slot is written
