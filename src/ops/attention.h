@@ -10,8 +10,9 @@ namespace megalith::ops {
 //   out (B*Tq, heads*D); log_sum_exp (B*heads, Tq) main dtype: the natural log of each row's sum of exp(scale * q.k).
 //   Query i of a sample stands at position query_offset + i and sees the keys at positions <= its own; keys start at 0.
 //   document_starts (B*Tq) i32, optional: where the query's document begins in its sample; earlier keys are not seen.
-//   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel = head * Tk + key,
-//   position = that of the query.
+//   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel =
+//   (head_offset + head) * dropout_keys + key, position = that of the query; dropout_keys are the keys of a whole
+//   sample (0: Tk), head_offset is what comes before where ranks divide the heads.
 struct AttentionForward {
   Tensor q;
   Tensor k;
@@ -25,6 +26,8 @@ struct AttentionForward {
   double scale = 0.0;
   Tensor document_starts = {};
   Dropout dropout = {};
+  int64_t head_offset = 0;
+  int64_t dropout_keys = 0;
   Tensor scratch;  // main dtype, attention_scratch() elements
 };
 MEGALITH_OP(attention_forward, AttentionForward)
@@ -43,9 +46,12 @@ struct AttentionBackward {
   int64_t batch = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
+  int64_t query_offset = 0;
   double scale = 0.0;
   Tensor document_starts = {};
   Dropout dropout = {};
+  int64_t head_offset = 0;
+  int64_t dropout_keys = 0;
   bool deterministic = true;  // on a GPU: sums in a fixed order
   Tensor scratch;             // main dtype, attention_scratch() elements
 };

@@ -6,7 +6,8 @@ namespace megalith::ops {
 
 // out[r] = tokens_table[ids[r]] (+ positions_table[position_offset + r % length], or positions_table[positions[r]]).
 //   ids (N) i32; tokens_table (V,C); positions_table (P,C), optional; out (N,C). An id outside [0,V) is an internal
-//   error: the data room has refused it before.
+//   error: the data room has refused it before. Where the table is_part of one that ranks divide, it holds the ids
+//   [first_id, first_id + V), and any other id counts as a row of zeros.
 struct EmbeddingForward {
   Tensor ids;
   Tensor tokens_table;
@@ -15,10 +16,13 @@ struct EmbeddingForward {
   Tensor out;
   int64_t length = 0;
   int64_t position_offset = 0;
+  bool is_part = false;
+  int64_t first_id = 0;
 };
 MEGALITH_OP(embedding_forward, EmbeddingForward)
 
-// Adds the rows of dout into the tables' gradients, each row's contributions in a fixed order: deterministic.
+// Adds the rows of dout into the tables' gradients, each row's contributions in a fixed order: deterministic. Of a part
+// of the table, rows with other ids add nothing to it.
 struct EmbeddingBackward {
   Tensor dout;
   Tensor ids;
@@ -26,6 +30,8 @@ struct EmbeddingBackward {
   Tensor positions_gradient = {};  // (P,C) main dtype
   Tensor positions = {};           // (N) i32
   int64_t length = 0;
+  bool is_part = false;
+  int64_t first_id = 0;
   Tensor scratch = {};  // i32, embedding_backward_scratch(N) elements
 };
 MEGALITH_OP(embedding_backward, EmbeddingBackward)

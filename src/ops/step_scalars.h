@@ -17,4 +17,11 @@ struct SetStepScalars {
 };
 MEGALITH_OP(set_step_scalars, SetStepScalars)
 
+// gradient_scale = 1 / *total_weight, or 0 where no token counts: for a weight that ranks have summed on the device.
+struct WeighStep {
+  StepScalars* scalars = nullptr;
+  const double* total_weight = nullptr;
+};
+MEGALITH_OP(weigh_step, WeighStep)
+
 }  // namespace megalith::ops
