@@ -104,6 +104,15 @@ OpCost cost_of(const CrossEntropy& args) {
   return memory_cost(reads_and_writes * bytes_of(args.logits) + bytes_of(args.targets, args.weights, args.losses),
                      args.logits);
 }
+OpCost cost_of(const CrossEntropyPart& args) {
+  return memory_cost(bytes_of(args.logits, args.targets, args.statistics), args.logits);
+}
+OpCost cost_of(const CrossEntropyOfParts& args) {
+  const double reads_and_writes = args.with_gradient ? 2.0 : 0.0;
+  return memory_cost(
+      reads_and_writes * bytes_of(args.logits) + bytes_of(args.targets, args.weights, args.losses, args.statistics),
+      args.logits);
+}
 OpCost cost_of(const DropoutAdd& args) {
   return memory_cost(bytes_of(args.x, args.residual, args.y), args.x);
 }
@@ -140,6 +149,9 @@ OpCost cost_of(const Rope& args) {
   return memory_cost(2.0 * bytes_of(args.x), args.x);
 }
 OpCost cost_of(const SetStepScalars&) {
+  return {};
+}
+OpCost cost_of(const WeighStep&) {
   return {};
 }
 OpCost cost_of(const SetUpdateScalars&) {

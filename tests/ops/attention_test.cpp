@@ -1,5 +1,6 @@
 #include "ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op_test.h"
@@ -14,8 +15,11 @@ struct Case {
   double dropout = 0.0;
   bool packed = false;   // q, k, v and their gradients are columns of one matrix
   int64_t document = 0;  // the length of documents in a sample; 0: a sample is one document
+  int64_t unseen = 0;    // keys after the last query
+  int64_t head_offset = 0;
+  int64_t dropout_keys = 0;
 
-  int64_t offset() const { return keys - queries; }
+  int64_t offset() const { return keys - queries - unseen; }
   // Documents are cut elsewhere in each sample.
   int64_t start_of(int64_t sample, int64_t position) const {
     return document == 0 ? 0 : std::max<int64_t>(0, (position + sample) / document * document - sample);
@@ -34,11 +38,20 @@ const std::vector<Case> kSquareCases = {
     {1, 600, 600, 2, 1, 8, 0.1, false, 270},
 };
 const std::vector<Case> kOffsetCases = {
-    {1, 1, 9, 4, 2, 16}, {2, 1, 300, 2, 1, 8}, {1, 5, 261, 2, 2, 12, 0.3}, {1, 140, 270, 3, 3, 7, 0.0}};
+    {1, 1, 9, 4, 2, 16},
+    {2, 1, 300, 2, 1, 8},
+    {1, 5, 261, 2, 2, 12, 0.3},
+    {1, 140, 270, 3, 3, 7, 0.0},
+    {2, 37, 150, 4, 2, 8, 0.1, false, 0, 60, 3, 201},
+    {1, 140, 700, 2, 1, 8, 0.0, false, 0, 400},
+    {1, 130, 400, 2, 2, 16, 0.2, false, 50, 20, 1},
+    {2, 64, 300, 2, 1, 64, 0.0, false, 90, 0},
+};
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} queries {} keys {} heads {}/{} dim {} dropout {} packed {} documents of {}", c.batch,
-                     c.queries, c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.packed, c.document);
+  return fmt::format("batch {} queries {} from {} keys {} heads {}/{} dim {} dropout {} packed {} documents of {}",
+                     c.batch, c.queries, c.offset(), c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.packed,
+                     c.document);
 }
 
 double scale_of(const Case& c) {
@@ -84,7 +97,7 @@ int64_t scratch_of(const Case& c, Stream& stream, DType dtype) {
 Values starts_of(const Case& c) {
   Values starts;
   for (int64_t row = 0; row < c.batch * c.queries; ++row) {
-    starts.push_back(static_cast<double>(c.start_of(row / c.queries, row % c.queries)));
+    starts.push_back(static_cast<double>(c.start_of(row / c.queries, c.offset() + row % c.queries)));
   }
   return starts;
 }
@@ -117,6 +130,8 @@ struct ForwardRun {
                                .scale = scale_of(c),
                                .document_starts = document_starts(c),
                                .dropout = dropout(c),
+                               .head_offset = c.head_offset,
+                               .dropout_keys = c.dropout_keys,
                                .scratch = scratch.tensor()});
   }
 
@@ -156,9 +171,12 @@ Runner run_backward(const Case& c) {
                                 .batch = c.batch,
                                 .heads = c.heads,
                                 .kv_heads = c.kv_heads,
+                                .query_offset = c.offset(),
                                 .scale = scale_of(c),
                                 .document_starts = run.document_starts(c),
                                 .dropout = run.dropout(c),
+                                .head_offset = c.head_offset,
+                                .dropout_keys = c.dropout_keys,
                                 .scratch = run.scratch.tensor()});
     return Named{
         {"dq", read_values(gradients.q())}, {"dk", read_values(gradients.k())}, {"dv", read_values(gradients.v())}};
@@ -167,7 +185,7 @@ Runner run_backward(const Case& c) {
 
 bool kept(const Case& c, const Named& in, int64_t sample, int64_t head, int64_t position, int64_t key) {
   const auto id = static_cast<uint64_t>(in.at("ids")[static_cast<size_t>(sample)]);
-  const int64_t channel = head * c.keys + key;
+  const int64_t channel = (c.head_offset + head) * (c.dropout_keys == 0 ? c.keys : c.dropout_keys) + key;
   const auto words =
       philox(kKey.of_sample(id), {static_cast<uint32_t>(channel / 4), static_cast<uint32_t>(position), 0, 0});
   return words[static_cast<size_t>(channel % 4)] >= dropout_threshold(c.dropout);
@@ -222,24 +240,28 @@ Named inputs_of(const Case& c) {
   return in;
 }
 
+std::vector<Case> all_cases() {
+  std::vector<Case> all = kSquareCases;
+  all.insert(all.end(), kOffsetCases.begin(), kOffsetCases.end());
+  return all;
+}
+
 TEST(Attention, ForwardMatchesItsFormula) {
-  for (const auto& list : {kSquareCases, kOffsetCases}) {
-    for (const Case& c : list) {
-      SCOPED_TRACE(describe(c));
-      expect_matches(run_forward(c), naive_forward(c), inputs_of(c));
-    }
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(describe(c));
+    expect_matches(run_forward(c), naive_forward(c), inputs_of(c));
   }
 }
 
 TEST(Attention, GradientsMatchFiniteDifferences) {
-  for (const Case& c : kSquareCases) {
+  for (const Case& c : all_cases()) {
     SCOPED_TRACE(describe(c));
     expect_gradients(run_forward(c), run_backward(c), inputs_of(c), "out");
   }
 }
 
 TEST(Attention, BackwardIsTheSameInEveryDtypeAndOnAnyThreads) {
-  for (const Case& c : kSquareCases) {
+  for (const Case& c : all_cases()) {
     SCOPED_TRACE(describe(c));
     Named in = inputs_of(c);
     in["dout"] = random_values(c.batch * c.queries * c.heads * c.dim, 4);
@@ -287,6 +309,75 @@ TEST(Attention, DropoutDoesNotDependOnTheMicroBatch) {
   EXPECT_EQ(all, pieces);
 }
 
+TEST(Attention, KeysThatNoQuerySeesHaveNoGradient) {
+  const Case c{1, 5, 40, 1, 1, 8, 0.0, false, 0, 25};
+  Named in = inputs_of(c);
+  in["dout"] = random_values(c.queries * c.dim, 4);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Named& out : run_everywhere(run_backward(c), dtype, in)) {
+      for (const char* name : {"dk", "dv"}) {
+        const Values& gradient = out.at(name);
+        const auto seen = static_cast<std::ptrdiff_t>((c.keys - c.unseen) * c.dim);
+        EXPECT_TRUE(std::all_of(gradient.begin() + seen, gradient.end(), [](double value) { return value == 0.0; }));
+      }
+    }
+  }
+}
+
+// A part of a (batch * length, heads * dim) matrix, and its place in it.
+struct Part {
+  int64_t batch, length, heads, dim;
+  int64_t first_row, rows, first_head, part_heads;
+
+  // each(index in the whole, index in the part)
+  void each(const std::function<void(size_t, size_t)>& body) const {
+    for (int64_t i = 0; i < batch * rows * part_heads * dim; ++i) {
+      const int64_t head = i / dim % part_heads, row = i / (dim * part_heads) % rows,
+                    sample = i / (dim * part_heads * rows);
+      const int64_t whole = ((sample * length + first_row + row) * heads + first_head + head) * dim + i % dim;
+      body(static_cast<size_t>(whole), static_cast<size_t>(i));
+    }
+  }
+  Values cut(const Values& whole) const {
+    Values values(static_cast<size_t>(batch * rows * part_heads * dim));
+    each([&](size_t from, size_t to) { values[to] = whole[from]; });
+    return values;
+  }
+  void add(const Values& part, Values& whole) const {
+    whole.resize(static_cast<size_t>(batch * length * heads * dim));
+    each([&](size_t to, size_t from) { whole[to] += part[from]; });
+  }
+};
+
+// As ranks do that divide the heads in two, and the queries at 20.
+TEST(Attention, PartsOfTheHeadsAndQueriesMakeUpTheWhole) {
+  const Case whole{2, 48, 48, 4, 2, 8, 0.3};
+  Named in = inputs_of(whole);
+  in["dout"] = random_values(whole.batch * whole.queries * whole.heads * whole.dim, 4);
+  const Runner parts = [&](Stream& stream, DType dtype, const Named& inputs) {
+    Named sums;
+    for (const int64_t half : {0, 1}) {
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 20}, {20, 48}}) {
+        const Case c{2, end - begin, end, 2, 1, 8, 0.3, false, 0, 0, 2 * half, 48};
+        const Part queries{2, 48, 4, 8, begin, end - begin, 2 * half, 2};
+        const Part keys{2, 48, 2, 8, 0, end, half, 1};
+        const Named out = run_backward(c)(stream, dtype,
+                                          {{"q", queries.cut(inputs.at("q"))},
+                                           {"dout", queries.cut(inputs.at("dout"))},
+                                           {"k", keys.cut(inputs.at("k"))},
+                                           {"v", keys.cut(inputs.at("v"))},
+                                           {"ids", inputs.at("ids")}});
+        queries.add(out.at("dq"), sums["dq"]);
+        keys.add(out.at("dk"), sums["dk"]);
+        keys.add(out.at("dv"), sums["dv"]);
+      }
+    }
+    return sums;
+  };
+  expect_matches(
+      parts, [&](const Named& inputs) { return run_on(1, run_backward(whole), DType::f64, inputs); }, in);
+}
+
 TEST(Attention, RefusesWhatBreaksTheContract) {
   const Case c{2, 6, 6, 4, 2, 8};
   ThreadPool pool(2);
@@ -314,6 +405,8 @@ TEST(Attention, RefusesWhatBreaksTheContract) {
   expect_refused(with([](AttentionForward& args) { args.scratch = args.scratch.slice_cols(0, 100); }));
   expect_refused(with([](AttentionForward& args) { args.dropout.probability = 0.1; }));
   expect_refused(with([](AttentionForward& args) { args.log_sum_exp = args.out; }));
+  expect_refused(with([](AttentionForward& args) { args.head_offset = -1; }));
+  expect_refused(with([](AttentionForward& args) { args.dropout_keys = 5; }));
 }
 
 }  // namespace

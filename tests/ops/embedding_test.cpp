@@ -10,10 +10,23 @@ struct Case {
   int64_t batch, length, vocabulary, cols, offset;
   bool positions;
   int64_t gap = 0;
+  int64_t whole = 0;  // the vocabulary that the table is a part of; 0: it is the whole
+  int64_t first_id = 0;
+
+  bool is_part() const { return whole > 0; }
 };
-const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},    {2, 3, 5, 7, 0, true, 2},       {1, 1, 9, 16, 4, true},
-                                  {3, 50, 11, 133, 0, true}, {2, 70, 300, 257, 0, false, 1}, {2, 200, 3, 264, 0, true},
-                                  {1, 300, 1, 65, 0, false}, {4, 65, 5000, 8, 0, true}};
+const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},
+                                  {2, 3, 5, 7, 0, true, 2},
+                                  {1, 1, 9, 16, 4, true},
+                                  {3, 50, 11, 133, 0, true},
+                                  {2, 70, 300, 257, 0, false, 1},
+                                  {2, 200, 3, 264, 0, true},
+                                  {1, 300, 1, 65, 0, false},
+                                  {4, 65, 5000, 8, 0, true},
+                                  {3, 50, 7, 133, 0, true, 0, 20, 5},
+                                  {2, 70, 64, 257, 0, false, 1, 300, 256},
+                                  {2, 33, 100, 64, 0, false, 0, 300},
+                                  {1, 40, 8, 16, 0, true, 0, 8, 8}};
 
 std::string describe(const Case& c) {
   return fmt::format("batch {} length {} vocabulary {} cols {}", c.batch, c.length, c.vocabulary, c.cols);
@@ -34,7 +47,9 @@ Runner run_forward(const Case& c) {
                                .positions_table = c.positions ? positions.tensor() : Tensor(),
                                .out = out.tensor(),
                                .length = c.length,
-                               .position_offset = c.offset});
+                               .position_offset = c.offset,
+                               .is_part = c.is_part(),
+                               .first_id = c.first_id});
     return Named{{"out", out.values()}};
   };
 }
@@ -43,9 +58,10 @@ Reference naive_forward(const Case& c) {
   return [c](const Named& in) {
     Values out;
     for (int64_t row = 0; row < c.batch * c.length; ++row) {
-      const auto id = static_cast<int64_t>(in.at("ids")[static_cast<size_t>(row)]);
+      const auto id = static_cast<int64_t>(in.at("ids")[static_cast<size_t>(row)]) - c.first_id;
+      const bool is_held = 0 <= id && id < c.vocabulary;
       for (int64_t i = 0; i < c.cols; ++i) {
-        double value = in.at("tokens")[static_cast<size_t>(id * c.cols + i)];
+        double value = is_held ? in.at("tokens")[static_cast<size_t>(id * c.cols + i)] : 0.0;
         if (c.positions) value += in.at("positions")[static_cast<size_t>((c.offset + row % c.length) * c.cols + i)];
         out.push_back(value);
       }
@@ -75,6 +91,8 @@ Runner run_backward(const Case& c) {
                                 .positions_gradient = c.positions ? positions.tensor() : Tensor(),
                                 .positions = given ? row_positions.vector() : Tensor(),
                                 .length = c.length,
+                                .is_part = c.is_part(),
+                                .first_id = c.first_id,
                                 .scratch = scratch.vector()});
     Named out{{"dtokens", tokens.values()}};
     if (c.positions) out["dpositions"] = positions.values();
@@ -83,9 +101,10 @@ Runner run_backward(const Case& c) {
 }
 
 Named inputs_of(const Case& c) {
+  const int64_t vocabulary = c.is_part() ? c.whole : c.vocabulary;
   Values ids;
   for (int64_t i = 0; i < c.batch * c.length; ++i) {
-    ids.push_back(static_cast<double>(philox(5, {static_cast<uint32_t>(i), 0, 0, 0})[0] % c.vocabulary));
+    ids.push_back(static_cast<double>(philox(5, {static_cast<uint32_t>(i), 0, 0, 0})[0] % vocabulary));
   }
   return {{"ids", ids},
           {"tokens", random_values(c.vocabulary * c.cols, 1)},
@@ -161,6 +180,10 @@ TEST(Embedding, RefusesWhatBreaksTheContract) {
                                .out = out.tensor(),
                                .length = 3,
                                .position_offset = 3});
+  });
+  expect_refused([&] {  // not from the first token on, and yet no part
+    embedding_forward(stream,
+                      {.ids = good.vector(), .tokens_table = table.tensor(), .out = out.tensor(), .first_id = 1});
   });
 }
 

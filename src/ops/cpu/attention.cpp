@@ -88,7 +88,7 @@ class ForwardTile {
     const auto q = head_block<T>(args.q, sizes.queries, sizes.dim, sample, head);
     q_ = in_main<T>(q.from_row(first), rows_, sizes.dim, carver.take(kQueryBlock * sizes.dim));
     sum_ = sum_of<T>(out_, sizes.dim, carver.take(kQueryBlock * sizes.dim));
-    if (args.dropout.probability > 0.0) dropout_.emplace(args.dropout, sample, head, sizes.keys);
+    if (args.dropout.probability > 0.0) dropout_.emplace(args, sample, head, sizes.keys);
   }
 
   void run() {
@@ -177,10 +177,7 @@ void attention_forward(Stream& stream, const AttentionForward& args) {
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
   check_scratch(args.scratch, main_dtype(dtype),
                 stream.pool().threads() * attention_scratch_part(sizes.keys, sizes.dim));
-  check_dropout(args.dropout, args.q.rows());
-  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
-  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + sizes.queries <= sizes.keys,
-                 "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, sizes.queries, sizes.keys);
+  check_masks(args, sizes.queries, sizes.keys);
 
   const int64_t blocks = ceil_div(sizes.queries, kQueryBlock);
   const int64_t pairs = args.batch * args.heads;

@@ -7,6 +7,10 @@ namespace megalith::ops::cpu {
 
 namespace {
 
+struct Sizes {
+  int64_t queries, keys, dim;
+};
+
 template <class M>
 M dot(const M* a, const M* b, int64_t count) {
   M sum = 0;
@@ -48,60 +52,62 @@ class BackwardTile {
  public:
   using M = Main<T>;
 
-  BackwardTile(const AttentionBackward& args, int64_t length, int64_t dim, int64_t sample, int64_t kv_head, M* scratch)
+  BackwardTile(const AttentionBackward& args, const Sizes& sizes, int64_t sample, int64_t kv_head, M* scratch)
       : args_(args),
-        length_(length),
-        dim_(dim),
+        queries_(sizes.queries),
+        keys_(sizes.keys),
+        dim_(sizes.dim),
         sample_(sample),
         kv_head_(kv_head),
-        documents_(args.document_starts, sample, length) {
+        documents_(args.document_starts, sample, sizes.queries) {
     Carver<M> carver(scratch);
     weights_ = carver.take(kQueryBlock * kKeyBlock);
     dropped_ = carver.take(kQueryBlock * kKeyBlock);
     gradients_ = carver.take(kQueryBlock * kKeyBlock);
-    wide_q_ = carver.take(kQueryBlock * dim);
-    wide_dout_ = carver.take(kQueryBlock * dim);
-    wide_out_ = carver.take(kQueryBlock * dim);
-    wide_k_ = carver.take(kKeyBlock * dim);
-    wide_v_ = carver.take(kKeyBlock * dim);
-    dq_memory_ = carver.take(length * dim);
-    dk_memory_ = carver.take(length * dim);
-    dv_memory_ = carver.take(length * dim);
-    deltas_ = carver.take(length);
+    wide_q_ = carver.take(kQueryBlock * dim_);
+    wide_dout_ = carver.take(kQueryBlock * dim_);
+    wide_out_ = carver.take(kQueryBlock * dim_);
+    wide_k_ = carver.take(kKeyBlock * dim_);
+    wide_v_ = carver.take(kKeyBlock * dim_);
+    dq_memory_ = carver.take(queries_ * dim_);
+    dk_memory_ = carver.take(keys_ * dim_);
+    dv_memory_ = carver.take(keys_ * dim_);
+    deltas_ = carver.take(queries_);
   }
 
   void run() {
-    const auto dk = head_block<T>(args_.dk, length_, dim_, sample_, kv_head_);
-    const auto dv = head_block<T>(args_.dv, length_, dim_, sample_, kv_head_);
+    const auto dk = head_block<T>(args_.dk, keys_, dim_, sample_, kv_head_);
+    const auto dv = head_block<T>(args_.dv, keys_, dim_, sample_, kv_head_);
     dk_ = sum_of<T>(dk, dim_, dk_memory_);
     dv_ = sum_of<T>(dv, dim_, dv_memory_);
-    clear(dk_, length_, dim_);
-    clear(dv_, length_, dim_);
+    clear(dk_, keys_, dim_);
+    clear(dv_, keys_, dim_);
     const int64_t group = args_.heads / args_.kv_heads;
     for (int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) run_head(head);
-    store_sum<T>(dk_, length_, dim_, dk);
-    store_sum<T>(dv_, length_, dim_, dv);
+    store_sum<T>(dk_, keys_, dim_, dk);
+    store_sum<T>(dv_, keys_, dim_, dv);
   }
 
  private:
   void run_head(int64_t head) {
-    const auto dq = head_block<T>(args_.dq, length_, dim_, sample_, head);
+    const auto dq = head_block<T>(args_.dq, queries_, dim_, sample_, head);
     dq_ = sum_of<T>(dq, dim_, dq_memory_);
-    clear(dq_, length_, dim_);
-    q_ = head_block<T>(args_.q, length_, dim_, sample_, head);
-    dout_ = head_block<T>(args_.dout, length_, dim_, sample_, head);
+    clear(dq_, queries_, dim_);
+    q_ = head_block<T>(args_.q, queries_, dim_, sample_, head);
+    dout_ = head_block<T>(args_.dout, queries_, dim_, sample_, head);
     log_sum_exp_ = args_.log_sum_exp.row<M>(sample_ * args_.heads + head);
     dropout_.reset();
-    if (args_.dropout.probability > 0.0) dropout_.emplace(args_.dropout, sample_, head, length_);
+    if (args_.dropout.probability > 0.0) dropout_.emplace(args_, sample_, head, keys_);
     compute_deltas(head);
-    for (int64_t key = 0; key < length_; key += kKeyBlock) run_keys(key, std::min(kKeyBlock, length_ - key));
-    store_sum<T>(dq_, length_, dim_, dq);
+    const int64_t visible = args_.query_offset + queries_;  // to the last query
+    for (int64_t key = 0; key < visible; key += kKeyBlock) run_keys(key, std::min(kKeyBlock, visible - key));
+    store_sum<T>(dq_, queries_, dim_, dq);
   }
 
   void compute_deltas(int64_t head) {
-    const auto out = head_block<T>(args_.out, length_, dim_, sample_, head);
-    for (int64_t first = 0; first < length_; first += kQueryBlock) {
-      const int64_t rows = std::min(kQueryBlock, length_ - first);
+    const auto out = head_block<T>(args_.out, queries_, dim_, sample_, head);
+    for (int64_t first = 0; first < queries_; first += kQueryBlock) {
+      const int64_t rows = std::min(kQueryBlock, queries_ - first);
       const Block<const M> a = in_main<T>(dout_.from_row(first), rows, dim_, wide_dout_);
       const Block<const M> b = in_main<T>(out.from_row(first), rows, dim_, wide_out_);
       for (int64_t r = 0; r < rows; ++r) deltas_[first + r] = dot(a.data + r * a.stride, b.data + r * b.stride, dim_);
@@ -109,15 +115,16 @@ class BackwardTile {
   }
 
   void run_keys(int64_t key, int64_t keys) {
-    const auto k = head_block<T>(args_.k, length_, dim_, sample_, kv_head_);
-    const auto v = head_block<T>(args_.v, length_, dim_, sample_, kv_head_);
+    const auto k = head_block<T>(args_.k, keys_, dim_, sample_, kv_head_);
+    const auto v = head_block<T>(args_.v, keys_, dim_, sample_, kv_head_);
     const Block<const M> k_block = in_main<T>(k.from_row(key), keys, dim_, wide_k_);
     const Block<const M> v_block = in_main<T>(v.from_row(key), keys, dim_, wide_v_);
-    for (int64_t first = key / kQueryBlock * kQueryBlock; first < length_; first += kQueryBlock) {
+    const int64_t first_seeing = std::max<int64_t>(0, key - args_.query_offset);
+    for (int64_t first = first_seeing / kQueryBlock * kQueryBlock; first < queries_; first += kQueryBlock) {
       // From here on no query sees these keys any more.
       if (documents_.of(first) >= key + keys) break;
-      const int64_t rows = std::min(kQueryBlock, length_ - first);
-      run_block(key, std::min(keys, first + rows - key), k_block, v_block, first, rows);
+      const int64_t rows = std::min(kQueryBlock, queries_ - first);
+      run_block(key, std::min(keys, args_.query_offset + first + rows - key), k_block, v_block, first, rows);
     }
   }
 
@@ -153,14 +160,15 @@ class BackwardTile {
 
   // From scores and gradients of the (dropped) weights to weights and gradients of the scores, for one query.
   void differentiate_row(int64_t query, int64_t row, int64_t key, int64_t count) {
-    const int64_t end = std::clamp<int64_t>(query + 1 - key, 0, count);
+    const int64_t position = args_.query_offset + query;
+    const int64_t end = std::clamp<int64_t>(position + 1 - key, 0, count);
     const int64_t begin = std::clamp<int64_t>(documents_.of(query) - key, 0, end);
     M* weights = weights_ + row * count;
     M* gradients = gradients_ + row * count;
     weights_from_scores(weights, begin, end, count, log_sum_exp_[query]);
     if (dropout_) {
       std::array<M, kKeyBlock> factors{};
-      dropout_->draw(query, key, end, factors.data());
+      dropout_->draw(position, key, end, factors.data());
       product_of(weights, factors.data(), count, dropped_ + row * count);
       product_of(gradients, factors.data(), count, gradients);
     }
@@ -168,7 +176,7 @@ class BackwardTile {
   }
 
   const AttentionBackward& args_;
-  int64_t length_, dim_, sample_, kv_head_;
+  int64_t queries_, keys_, dim_, sample_, kv_head_;
   DocumentStarts documents_;
   M *weights_, *dropped_, *gradients_;
   M *wide_q_, *wide_dout_, *wide_out_, *wide_k_, *wide_v_;
@@ -184,28 +192,27 @@ class BackwardTile {
 
 void attention_backward(Stream& stream, const AttentionBackward& args) {
   const DType dtype = args.q.dtype;
-  const int64_t rows = args.q.rows();
-  const int64_t length = div_exact(rows, args.batch);
-  const int64_t dim = div_exact(args.q.cols(), args.heads);
+  const Sizes sizes{.queries = div_exact(args.q.rows(), args.batch),
+                    .keys = div_exact(args.k.rows(), args.batch),
+                    .dim = div_exact(args.q.cols(), args.heads)};
   const int64_t group = div_exact(args.heads, args.kv_heads);
-  const int64_t kv_cols = args.heads / group * dim;
+  const int64_t kv_cols = args.heads / group * sizes.dim;
   for (const auto& [tensor, name] : {std::pair{args.q, "q"}, {args.dq, "dq"}, {args.out, "out"}, {args.dout, "dout"}}) {
-    check_matrix(tensor, name, dtype, rows, args.heads * dim);
+    check_matrix(tensor, name, dtype, args.q.rows(), args.q.cols());
   }
   for (const auto& [tensor, name] : {std::pair{args.k, "k"}, {args.dk, "dk"}, {args.v, "v"}, {args.dv, "dv"}}) {
-    check_matrix(tensor, name, dtype, rows, kv_cols);
+    check_matrix(tensor, name, dtype, args.k.rows(), kv_cols);
   }
-  check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, length);
-  check_scratch(args.scratch, main_dtype(dtype), stream.pool().threads() * attention_scratch_part(length, dim));
-  check_dropout(args.dropout, rows);
-  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, rows);
+  const int64_t part = attention_scratch_part(sizes.keys, sizes.dim);
+  check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
+  check_scratch(args.scratch, main_dtype(dtype), stream.pool().threads() * part);
+  check_masks(args, sizes.queries, sizes.keys);
 
   dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
-    run_with_scratch(stream, args.batch * args.kv_heads, args.scratch.as<M>(), attention_scratch_part(length, dim),
-                     [&](int64_t tile, M* scratch) {
-                       BackwardTile<T>(args, length, dim, tile / args.kv_heads, tile % args.kv_heads, scratch).run();
-                     });
+    run_with_scratch(stream, args.batch * args.kv_heads, args.scratch.as<M>(), part, [&](int64_t tile, M* scratch) {
+      BackwardTile<T>(args, sizes, tile / args.kv_heads, tile % args.kv_heads, scratch).run();
+    });
   });
 }
 

@@ -22,32 +22,61 @@ Main<T> row_maximum(const T* logits, int64_t count) {
   return maximum;
 }
 
+// sum = the sum of exp(logit - maximum).
+template <class M>
+struct SoftmaxSum {
+  M maximum;
+  double sum;
+
+  M log_sum_exp() const { return maximum + static_cast<M>(std::log(sum)); }
+};
+
+// Where there is nothing to be relative to, a sum is relative to 0, so that -infinity counts as nothing.
+template <class M>
+M finite_base(M maximum) {
+  return maximum == -std::numeric_limits<M>::infinity() ? M(0) : maximum;
+}
+
 // A NaN passes through exp, whatever the maximum made of it.
 template <class T>
-Main<T> log_sum_exp(const T* logits, int64_t count) {
+SoftmaxSum<Main<T>> softmax_sum(const T* logits, int64_t count) {
   using M = Main<T>;
   const M maximum = row_maximum(logits, count);
+  const M base = finite_base(maximum);
   double total = 0.0;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t end = std::min(count, begin + kBlock);
     M sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = begin; i < end; ++i) sum += fast_exp(static_cast<M>(logits[i]) - maximum);
+    for (int64_t i = begin; i < end; ++i) sum += fast_exp(static_cast<M>(logits[i]) - base);
     total += static_cast<double>(sum);
   }
-  return maximum + static_cast<M>(std::log(total));
+  return {maximum, total};
 }
 
+// Columns [0, count) of the vocabulary, which the target need not be one of, and padding after them.
 template <class T>
 void logits_to_gradient(T* logits, int64_t count, int64_t padded, int64_t target, Main<T> log_sum, Main<T> factor) {
   using M = Main<T>;
-  const M at_target = factor * (fast_exp(static_cast<M>(logits[target]) - log_sum) - M(1));
+  const bool has_target = 0 <= target && target < count;
+  const M at_target = has_target ? factor * (fast_exp(static_cast<M>(logits[target]) - log_sum) - M(1)) : M(0);
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     logits[i] = round_to<T>(factor * fast_exp(static_cast<M>(logits[i]) - log_sum));
   }
-  logits[target] = round_to<T>(at_target);
+  if (has_target) logits[target] = round_to<T>(at_target);
   std::fill(logits + count, logits + padded, T(M(0)));
+}
+
+int64_t checked_target(const Tensor& targets, int64_t row, int64_t vocabulary) {
+  const int64_t target = targets.as<int32_t>()[row];
+  MEGALITH_CHECK(0 <= target && target < vocabulary, "target {} in row {} of a vocabulary of {}", target, row,
+                 vocabulary);
+  return target;
+}
+
+double scale_of(const double* gradient_scale) {
+  return gradient_scale == nullptr ? 1.0 : *gradient_scale;
 }
 
 template <class T>
@@ -62,15 +91,77 @@ void cross_entropy_row(const CrossEntropy& args, int64_t row) {
     if (args.with_gradient) std::fill(logits, logits + padded, T(M(0)));
     return;
   }
-  const int64_t target = args.targets.as<int32_t>()[row];
-  MEGALITH_CHECK(0 <= target && target < args.vocabulary, "target {} in row {} of a vocabulary of {}", target, row,
-                 args.vocabulary);
-  const M log_sum = log_sum_exp(logits, args.vocabulary);
+  const int64_t target = checked_target(args.targets, row, args.vocabulary);
+  const M log_sum = softmax_sum(logits, args.vocabulary).log_sum_exp();
   loss = weight * (log_sum - static_cast<M>(logits[target]));
   if (args.with_gradient) {
     logits_to_gradient(logits, args.vocabulary, padded, target, log_sum,
-                       weight * static_cast<M>(args.gradient_scale == nullptr ? 1.0 : *args.gradient_scale));
+                       weight * static_cast<M>(scale_of(args.gradient_scale)));
   }
+}
+
+// How many columns of a part are in the vocabulary.
+template <class Args>
+int64_t columns_of_part(const Args& args) {
+  return std::clamp<int64_t>(args.vocabulary - args.first_column, 0, args.logits.cols());
+}
+
+template <class T>
+void part_row(const CrossEntropyPart& args, int64_t row) {
+  using M = Main<T>;
+  const T* logits = args.logits.row<T>(row);
+  const int64_t count = columns_of_part(args);
+  const int64_t target = args.targets.as<int32_t>()[row] - args.first_column;
+  const SoftmaxSum<M> softmax = softmax_sum(logits, count);
+  args.statistics.row<M>(0)[row] = softmax.maximum;
+  args.statistics.row<M>(1)[row] = static_cast<M>(softmax.sum);
+  args.statistics.row<M>(2)[row] = 0 <= target && target < count ? static_cast<M>(logits[target]) : M(0);
+}
+
+// What all ranks together know of a row.
+template <class M>
+struct WholeRow {
+  SoftmaxSum<M> softmax{-std::numeric_limits<M>::infinity(), 0.0};
+  M at_target = 0;
+
+  WholeRow(const Tensor& statistics, int64_t row) {
+    for (int64_t i = 0; i < statistics.rows(); i += 3) {
+      softmax.maximum = std::max(softmax.maximum, statistics.row<M>(i)[row]);
+    }
+    const M base = finite_base(softmax.maximum);
+    for (int64_t i = 0; i < statistics.rows(); i += 3) {
+      const M correction = fast_exp(statistics.row<M>(i)[row] - base);
+      softmax.sum += static_cast<double>(statistics.row<M>(i + 1)[row]) * static_cast<double>(correction);
+      at_target += statistics.row<M>(i + 2)[row];
+    }
+  }
+};
+
+template <class T>
+void row_of_parts(const CrossEntropyOfParts& args, int64_t row) {
+  using M = Main<T>;
+  T* logits = args.logits.row<T>(row);
+  const int64_t padded = args.logits.cols();
+  const M weight = args.weights.as<M>()[row];
+  M& loss = args.losses.as<M>()[row];
+  if (weight == M(0)) {
+    loss = M(0);
+    if (args.with_gradient) std::fill(logits, logits + padded, T(M(0)));
+    return;
+  }
+  const int64_t target = checked_target(args.targets, row, args.vocabulary);
+  const WholeRow<M> whole(args.statistics, row);
+  const M log_sum = whole.softmax.log_sum_exp();
+  loss = weight * (log_sum - whole.at_target);
+  if (args.with_gradient) {
+    logits_to_gradient(logits, columns_of_part(args), padded, target - args.first_column, log_sum,
+                       weight * static_cast<M>(scale_of(args.gradient_scale)));
+  }
+}
+
+void check_part(int64_t vocabulary, int64_t first_column) {
+  MEGALITH_CHECK(vocabulary > 0 && first_column >= 0, "columns from {} on of a vocabulary of {}", first_column,
+                 vocabulary);
 }
 
 }  // namespace
@@ -85,6 +176,35 @@ void cross_entropy(Stream& stream, const CrossEntropy& args) {
   dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) cross_entropy_row<T>(args, row);
+    });
+  });
+}
+
+void cross_entropy_part(Stream& stream, const CrossEntropyPart& args) {
+  const int64_t rows = args.logits.rows();
+  check_matrix(args.logits, "logits", args.logits.dtype, rows, args.logits.cols());
+  check_vector(args.targets, "targets", DType::i32, rows);
+  check_matrix(args.statistics, "statistics", main_dtype(args.logits.dtype), 3, rows);
+  check_part(args.vocabulary, args.first_column);
+  dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
+    run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) part_row<T>(args, row);
+    });
+  });
+}
+
+void cross_entropy_of_parts(Stream& stream, const CrossEntropyOfParts& args) {
+  const int64_t rows = args.logits.rows();
+  const DType main = main_dtype(args.logits.dtype);
+  check_matrix(args.logits, "logits", args.logits.dtype, rows, args.logits.cols());
+  check_vector(args.targets, "targets", DType::i32, rows);
+  check_vector(args.weights, "weights", main, rows);
+  check_vector(args.losses, "losses", main, rows);
+  check_matrix(args.statistics, "statistics", main, 3 * div_exact(args.statistics.rows(), 3), rows);
+  check_part(args.vocabulary, args.first_column);
+  dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
+    run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) row_of_parts<T>(args, row);
     });
   });
 }

@@ -47,6 +47,30 @@ void without_dropout(Stream& stream, const DropoutAdd& args) {
       args.x, args.y, args.residual);
 }
 
+// What row `row` of x draws from.
+struct RowDraw {
+  uint64_t key;
+  int64_t position;
+
+  RowDraw(const Dropout& dropout, int64_t row) {
+    const int64_t whole_row = dropout.first_row + row;
+    const int64_t sample = whole_row / dropout.length;
+    const int64_t first = dropout.first_positions ? dropout.first_positions.as<int32_t>()[sample] : 0;
+    key = key_of_sample(dropout, sample);
+    position = first + whole_row % dropout.length;
+  }
+};
+
+void check_rows(const Dropout& dropout, int64_t rows) {
+  const int64_t samples = dropout.sample_ids.elements();
+  check_dropout(dropout, samples);
+  if (dropout.probability == 0.0) return;
+  MEGALITH_CHECK(dropout.length > 0 && dropout.first_row >= 0 && dropout.first_row + rows <= samples * dropout.length,
+                 "dropout of {} rows from {} on, of {} samples of length {}", rows, dropout.first_row, samples,
+                 dropout.length);
+  if (dropout.first_positions) check_vector(dropout.first_positions, "first_positions", DType::i32, samples);
+}
+
 template <class T>
 void with_dropout(Stream& stream, const DropoutAdd& args) {
   using M = Main<T>;
@@ -57,13 +81,13 @@ void with_dropout(Stream& stream, const DropoutAdd& args) {
   run_pieces(stream, args.x.rows(), tile_rows(cols), [&](int64_t first, int64_t last) {
     std::array<M, kMaxDraw> factors;
     for (int64_t row = first; row < last; ++row) {
-      const uint64_t key = key_of_sample(dropout, row / dropout.length);
+      const RowDraw draw(dropout, row);
       const T* x = args.x.row<T>(row);
       const T* residual = args.residual ? args.residual.row<T>(row) : nullptr;
       T* y = args.y.row<T>(row);
       for (int64_t begin = 0; begin < cols; begin += kMaxDraw) {
         const int64_t count = std::min(kMaxDraw, cols - begin);
-        keep_factors(key, row % dropout.length, begin, count, threshold, scale, factors.data());
+        keep_factors(draw.key, draw.position, begin, count, threshold, scale, factors.data());
         dropout_span(x + begin, residual == nullptr ? nullptr : residual + begin, factors.data(), y + begin, count);
       }
     }
@@ -75,7 +99,7 @@ void with_dropout(Stream& stream, const DropoutAdd& args) {
 void dropout_add(Stream& stream, const DropoutAdd& args) {
   check_matrix(args.y, "y", args.x.dtype, args.x.rows(), args.x.cols());
   if (args.residual) check_matrix(args.residual, "residual", args.x.dtype, args.x.rows(), args.x.cols());
-  check_dropout(args.dropout, args.x.rows());
+  check_rows(args.dropout, args.x.rows());
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     args.dropout.probability == 0.0 ? without_dropout<T>(stream, args) : with_dropout<T>(stream, args);
   });

@@ -25,12 +25,37 @@ void accumulate(const T* source, Main<T>* sum, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<Main<T>>(source[i]);
 }
 
-void check_ids(const Tensor& ids, int64_t rows, int64_t vocabulary) {
-  check_vector(ids, "ids", DType::i32, rows);
-  const int32_t* id = ids.as<int32_t>();
-  for (int64_t row = 0; row < rows; ++row) {
-    MEGALITH_CHECK(0 <= id[row] && id[row] < vocabulary, "token {} in row {} of a vocabulary of {}", id[row], row,
-                   vocabulary);
+// Which row of a table, or of the part of one, each row looks up.
+class TableRows {
+ public:
+  template <class Args>
+  TableRows(const Args& args, int64_t rows, int64_t vocabulary)
+      : ids_(args.ids.template as<int32_t>()), first_id_(args.first_id), vocabulary_(vocabulary) {
+    check_vector(args.ids, "ids", DType::i32, rows);
+    MEGALITH_CHECK(args.is_part || args.first_id == 0, "a whole table from token {} on", args.first_id);
+    for (int64_t row = 0; row < rows; ++row) {
+      MEGALITH_CHECK(args.is_part || holds(row), "token {} in row {} of a vocabulary of {}", ids_[row], row,
+                     vocabulary);
+    }
+  }
+
+  bool holds(int64_t row) const { return 0 <= of(row) && of(row) < vocabulary_; }
+  int64_t of(int64_t row) const { return ids_[row] - first_id_; }
+
+ private:
+  const int32_t* ids_;
+  int64_t first_id_;
+  int64_t vocabulary_;
+};
+
+template <class T>
+void embed(const T* token, const T* position, T* out, int64_t count) {
+  if (token != nullptr && position != nullptr) {
+    add_rows(token, position, out, count);
+  } else if (token != nullptr || position != nullptr) {
+    std::copy_n(token != nullptr ? token : position, count, out);
+  } else {
+    std::fill_n(out, count, T(0.0F));
   }
 }
 
@@ -45,24 +70,19 @@ void embedding_forward(Stream& stream, const EmbeddingForward& args) {
   const int64_t rows = args.out.rows();
   const int64_t cols = args.out.cols();
   check_matrix(table, "tokens_table", args.out.dtype, table.rows(), cols);
-  check_ids(args.ids, rows, table.rows());
+  const TableRows tokens(args, rows, table.rows());
   std::optional<Positions> positions;
   if (args.positions_table) {
     const int64_t limit = args.positions_table.rows();
     check_matrix(args.positions_table, "positions_table", args.out.dtype, limit, cols);
     positions.emplace(args.positions, args.position_offset, args.length, rows, limit);
   }
-  const int32_t* ids = args.ids.as<int32_t>();
   dispatch_float(args.out.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, rows, tile_rows(cols), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* token = table.row<T>(ids[row]);
-        T* out = args.out.row<T>(row);
-        if (positions) {
-          add_rows(token, args.positions_table.row<T>(positions->of(row)), out, cols);
-        } else {
-          std::copy(token, token + cols, out);
-        }
+        const T* token = tokens.holds(row) ? table.row<T>(tokens.of(row)) : nullptr;
+        const T* position = positions ? args.positions_table.row<T>(positions->of(row)) : nullptr;
+        embed(token, position, args.out.row<T>(row), cols);
       }
     });
   });
@@ -73,20 +93,21 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   const int64_t cols = args.dout.cols();
   const DType main = main_dtype(args.dout.dtype);
   check_matrix(args.tokens_gradient, "tokens_gradient", main, args.tokens_gradient.rows(), cols);
-  check_ids(args.ids, rows, args.tokens_gradient.rows());
+  const TableRows tokens(args, rows, args.tokens_gradient.rows());
   std::optional<Positions> positions;
   if (args.positions_gradient) {
     const int64_t limit = args.positions_gradient.rows();
     check_matrix(args.positions_gradient, "positions_gradient", main, limit, cols);
     positions.emplace(args.positions, 0, args.length, rows, limit);
   }
-  const int32_t* ids = args.ids.as<int32_t>();
   dispatch_float(args.dout.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
     run_pieces(stream, cols, kColumns, [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < rows; ++row) {
         const T* dout = args.dout.row<T>(row) + begin;
-        accumulate(dout, args.tokens_gradient.row<M>(ids[row]) + begin, end - begin);
+        if (tokens.holds(row)) {
+          accumulate(dout, args.tokens_gradient.row<M>(tokens.of(row)) + begin, end - begin);
+        }
         if (positions) {
           accumulate(dout, args.positions_gradient.row<M>(positions->of(row)) + begin, end - begin);
         }

@@ -4,6 +4,7 @@
 
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "ops/cpu/check.h"
 #include "ops/cpu/philox.h"
 #include "ops/dropout.h"
 
@@ -34,15 +35,13 @@ inline uint64_t key_of_sample(const Dropout& dropout, int64_t sample) {
       static_cast<uint64_t>(dropout.sample_ids.as<int64_t>()[sample]));
 }
 
-// Verifies what a dropout with p > 0 needs to know about `rows` rows.
-inline void check_dropout(const Dropout& dropout, int64_t rows) {
+// Verifies what a dropout with p > 0 needs to know about `samples` samples.
+inline void check_dropout(const Dropout& dropout, int64_t samples) {
   MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
                  dropout.probability);
   if (dropout.probability == 0.0) return;
-  MEGALITH_CHECK(dropout.step != nullptr && dropout.length > 0 && dropout.sample_ids.dtype == DType::i64 &&
-                     dropout.sample_ids.elements() * dropout.length == rows,
-                 "dropout of {} rows with {} samples of length {}", rows, dropout.sample_ids.elements(),
-                 dropout.length);
+  MEGALITH_CHECK(dropout.step != nullptr, "dropout without a step");
+  check_vector(dropout.sample_ids, "sample_ids", DType::i64, samples);
 }
 
 }  // namespace megalith::ops::cpu

@@ -41,6 +41,12 @@ void attention_backward(Stream&, const AttentionBackward&) {
 void cross_entropy(Stream&, const CrossEntropy&) {
   refuse("cross_entropy");
 }
+void cross_entropy_part(Stream&, const CrossEntropyPart&) {
+  refuse("cross_entropy_part");
+}
+void cross_entropy_of_parts(Stream&, const CrossEntropyOfParts&) {
+  refuse("cross_entropy_of_parts");
+}
 void dropout_add(Stream&, const DropoutAdd&) {
   refuse("dropout_add");
 }
@@ -73,6 +79,9 @@ void norm_backward(Stream&, const NormBackward&) {
 }
 void set_step_scalars(Stream&, const SetStepScalars&) {
   refuse("set_step_scalars");
+}
+void weigh_step(Stream&, const WeighStep&) {
+  refuse("weigh_step");
 }
 void set_update_scalars(Stream&, const SetUpdateScalars&) {
   refuse("set_update_scalars");
