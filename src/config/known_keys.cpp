@@ -15,9 +15,9 @@ constexpr std::string_view kOverlap = "how communication is scheduled does not c
 constexpr std::string_view kBuckets = "gradient buckets are laid out by the memory plan";
 constexpr std::string_view kFp16 = "loss scaling belongs to fp16";
 constexpr std::string_view kFp8 = "has no effect without fp8";
-constexpr std::string_view kSharding = "what is sharded follows from model.wrap_with_zero";
+constexpr std::string_view kSharding = "what is sharded follows from model.wrap_with_zero and model.fsdp";
 constexpr std::string_view kCheckpoint = "checkpoints have one format";
-constexpr std::string_view kRecompute = "activations_checkpoint_granularity alone decides";
+constexpr std::string_view kRecompute = "activations_checkpoint_granularity, _method and _num_layers decide";
 constexpr std::string_view kPretraining = "only pretraining is supported";
 constexpr std::string_view kExperts = "mixture-of-experts models are not supported yet";
 constexpr std::string_view kWarmup = "give the length in steps: model.optim.sched.warmup_steps";
@@ -171,7 +171,7 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.gradient_as_bucket_view", ignored, kBuckets},
     {"model.grad_allreduce_chunk_size_mb", ignored, kBuckets},
     {"model.use_tp_pp_dp_mapping", ignored, "the order of ranks does not change the result"},
-    {"model.fsdp*", ignored, kSharding},
+    {"model.fsdp_*", ignored, kSharding},
     {"model.zero_use_master_weight", ignored, kSharding},
     {"model.dist_ckpt_*", ignored, kCheckpoint},
     {"model.save_xser", ignored, kCheckpoint},
@@ -180,8 +180,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.pipeline_model_parallel_split_rank", refused, "encoder-decoder models are not supported", "0"},
 
     // model: recompute
-    {"model.activations_checkpoint_method", ignored, kRecompute},
-    {"model.activations_checkpoint_num_layers", ignored, kRecompute},
     {"model.activations_checkpoint_layers_per_pipeline", ignored, kRecompute},
     {"model.num_micro_batches_with_partial_activation_checkpoints", ignored, kRecompute},
     {"model.disable_layer_norm_checkpointing", ignored, kRecompute},
@@ -252,13 +250,11 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.data.test_ds.*", ignored, kPretraining},
 
     // model.optim
-    {"model.optim.bucket_cap_mb", ignored, kBuckets},
     {"model.optim.contiguous_grad_buffer", ignored, kBuckets},
     {"model.optim.contiguous_param_buffer", ignored, kBuckets},
     {"model.optim.overlap_grad_sync", ignored, kOverlap},
     {"model.optim.overlap_param_sync", ignored, kOverlap},
     {"model.optim.pipelined_grad_sync", ignored, kOverlap},
-    {"model.optim.grad_sync_dtype", ignored, "gradients are always summed in fp32"},
     {"model.optim.param_sync_dtype", ignored, "weights travel in the precision of the run"},
     {"model.optim.dtype", ignored, "optimizer state is always fp32"},
     {"model.optim.master_weights", ignored, "master weights are always fp32"},

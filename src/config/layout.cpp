@@ -1,5 +1,6 @@
 #include "config/layout.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "config/scalar.h"
@@ -59,7 +60,7 @@ int64_t model_parallel_size(const Model& model) {
 }
 
 int64_t data_parallel_size(const Run& run) {
-  return world_size(run.trainer) / model_parallel_size(run.model);
+  return std::max<int64_t>(1, world_size(run.trainer) / model_parallel_size(run.model));
 }
 
 int64_t micro_batches_per_step(const Run& run) {

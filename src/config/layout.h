@@ -20,7 +20,7 @@ int64_t padded_vocab(int64_t vocab, int64_t multiple);
 
 int64_t world_size(const Trainer& trainer);
 int64_t model_parallel_size(const Model& model);  // ranks that hold one copy of the model
-int64_t data_parallel_size(const Run& run);       // copies of the model
+int64_t data_parallel_size(const Run& run);       // copies of the model, 1 where not even one fits
 int64_t micro_batches_per_step(const Run& run);   // forward passes of one rank in one step
 
 // f32 or bf16; a user error for a spelling that is neither.

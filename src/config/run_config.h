@@ -23,9 +23,11 @@ struct Trainer {
   int64_t val_check_interval = 0;  // steps; 0: no validation
   int64_t limit_val_batches = 20;
   double gradient_clip_val = 1.0;
-  bool deterministic = false;  // on a GPU: sums in a fixed order everywhere; the CPU always does
-  int64_t cpu_threads = 0;     // 0: all cores this process may use
-  std::string plan_cache;      // file of GPU plans that runs share; empty: in the user's cache folder; "none": not kept
+  bool deterministic = false;            // on a GPU: sums in a fixed order everywhere; the CPU always does
+  int64_t cpu_threads = 0;               // 0: all cores this process may use
+  double start_timeout = 600.0;          // seconds for all ranks to appear
+  double communication_timeout = 600.0;  // seconds for the ranks of a call to arrive
+  std::string plan_cache;  // file of GPU plans that runs share; empty: in the user's cache folder; "none": not kept
 };
 
 struct Schedule {
@@ -43,6 +45,8 @@ struct Optim {
   double weight_decay = 0.1;
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
+  std::string grad_sync_dtype = "fp32";  // fp32 | bf16
+  int64_t bucket_cap_mb = 160;           // of fp32 gradients: Megatron's 40 million elements
   Schedule sched;
 };
 
@@ -93,8 +97,14 @@ struct Model {
   int64_t pipeline_model_parallel_size = 1;
   int64_t virtual_pipeline_model_parallel_size = 1;
   int64_t context_parallel_size = 1;
+  int64_t num_layers_in_first_pipeline_stage = 0;  // 0: as many as the others
+  int64_t num_layers_in_last_pipeline_stage = 0;
+  bool account_for_embedding_in_pipeline_split = false;
+  bool account_for_loss_in_pipeline_split = false;
+  std::string pipeline_schedule = "1f1b";  // 1f1b | zero_bubble
   bool sequence_parallel = false;
   bool wrap_with_zero = false;
+  bool fsdp = false;
 
   int64_t encoder_seq_length = 1024;
   int64_t max_position_embeddings = 0;  // 0: encoder_seq_length
@@ -117,6 +127,8 @@ struct Model {
   double attention_dropout = 0.0;
   int64_t make_vocab_size_divisible_by = 128;
   std::string activations_checkpoint_granularity;  // empty: none | selective | full
+  std::string activations_checkpoint_method;       // with full: uniform | block; empty otherwise
+  int64_t activations_checkpoint_num_layers = 0;   // with full: of a group, or of the block; 0 otherwise
   int64_t seed = 1234;
   std::string resume_from_checkpoint;
 

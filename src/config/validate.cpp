@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "config/keys.h"
 #include "config/layout.h"
@@ -19,6 +20,7 @@ constexpr int64_t kMaxLayers = int64_t{1} << 14;
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr double kMaxSeconds = 1e6;
 
 struct Spelling {
   std::string_view written;  // compared without case
@@ -38,6 +40,7 @@ class Validator {
     fill();
     shape();
     layout();
+    recompute();
     data();
     schedule();
     problems_.throw_if_any("the config");
@@ -68,6 +71,10 @@ class Validator {
     choose("model.activation", model.activation, {{"gelu", "gelu"}, {"swiglu", "swiglu"}, {"fast-swiglu", "swiglu"}});
     choose("model.activations_checkpoint_granularity", model.activations_checkpoint_granularity,
            {{"", ""}, {"none", ""}, {"selective", "selective"}, {"full", "full"}});
+    choose("model.activations_checkpoint_method", model.activations_checkpoint_method,
+           {{"", ""}, {"none", ""}, {"uniform", "uniform"}, {"block", "block"}});
+    choose("model.pipeline_schedule", model.pipeline_schedule,
+           {{"1f1b", "1f1b"}, {"zero_bubble", "zero_bubble"}, {"zb-h1", "zero_bubble"}});
     choose("model.data.data_impl", model.data.data_impl, {{"mmap", "mmap"}, {"mock", "mock"}, {"auto", "auto"}});
     choose("model.optim.name", model.optim.name,
            {{"adamw", "adamw"},
@@ -75,6 +82,8 @@ class Validator {
             {"fused_adam", "fused_adam"},
             {"distributed_fused_adam", "distributed_fused_adam"},
             {"megatron_fused_adam", "megatron_fused_adam"}});
+    choose("model.optim.grad_sync_dtype", model.optim.grad_sync_dtype,
+           {{"fp32", "fp32"}, {"32", "fp32"}, {"torch.float32", "fp32"}, {"bf16", "bf16"}, {"torch.bfloat16", "bf16"}});
     choose("model.optim.sched.name", model.optim.sched.name,
            {{"CosineAnnealing", "CosineAnnealing"}, {"linear", "linear"}, {"constant", "constant"}, {"WSD", "WSD"}});
     choose("resilience.on_non_finite", run_.on_non_finite, {{"stop", "stop"}, {"skip", "skip"}});
@@ -102,6 +111,9 @@ class Validator {
     range("model.pipeline_model_parallel_size", m.pipeline_model_parallel_size, 1, 4096);
     range("model.virtual_pipeline_model_parallel_size", m.virtual_pipeline_model_parallel_size, 1, kMaxLayers);
     range("model.context_parallel_size", m.context_parallel_size, 1, 4096);
+    range("model.num_layers_in_first_pipeline_stage", m.num_layers_in_first_pipeline_stage, 0, kMaxLayers);
+    range("model.num_layers_in_last_pipeline_stage", m.num_layers_in_last_pipeline_stage, 0, kMaxLayers);
+    range("model.activations_checkpoint_num_layers", m.activations_checkpoint_num_layers, 0, kMaxLayers);
     range("model.encoder_seq_length", m.encoder_seq_length, 1, kMaxTokens);
     range("model.max_position_embeddings", m.max_position_embeddings, 0, kMaxTokens);
     range("model.num_layers", m.num_layers, 1, kMaxLayers);
@@ -116,6 +128,7 @@ class Validator {
     range("model.tokenizer.vocab_size", m.tokenizer.vocab_size, 0, kMaxTokens);
     range("model.data.seq_length", m.data.seq_length, 0, kMaxTokens);
 
+    range("model.optim.bucket_cap_mb", m.optim.bucket_cap_mb, 1, kMaxWidth);
     const auto& s = m.optim.sched;
     range("model.optim.sched.warmup_steps", s.warmup_steps, 0, kMaxSteps);
     range("model.optim.sched.constant_steps", s.constant_steps, 0, kMaxSteps);
@@ -138,6 +151,10 @@ class Validator {
     const auto& o = m.optim;
     require(run_.trainer.gradient_clip_val >= 0, "trainer.gradient_clip_val", run_.trainer.gradient_clip_val,
             "at least 0");
+    for (const auto& [key, seconds] : {std::pair{"trainer.start_timeout", run_.trainer.start_timeout},
+                                       {"trainer.communication_timeout", run_.trainer.communication_timeout}}) {
+      require(seconds > 0 && seconds <= kMaxSeconds, key, seconds, "above 0, and at most a million seconds");
+    }
     require(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout", m.hidden_dropout,
             "at least 0 and below 1");
     require(m.attention_dropout >= 0 && m.attention_dropout < 1, "model.attention_dropout", m.attention_dropout,
@@ -200,6 +217,7 @@ class Validator {
     if (m.optim.sched.max_steps == 0) m.optim.sched.max_steps = run_.trainer.max_steps;
     if (run_.exp_manager.explicit_log_dir.empty()) run_.exp_manager.explicit_log_dir = "runs/" + run_.name;
     if (m.optim.name == "distributed_fused_adam") m.wrap_with_zero = true;  // NeMo's name for exactly that
+    if (m.fsdp) m.wrap_with_zero = true;
   }
 
   void divides(std::string_view small_key, int64_t small, std::string_view large_key, int64_t large,
@@ -223,62 +241,36 @@ class Validator {
     }
   }
 
+  // What no layout can work with; the rest is for parallel/layout_check.h, which knows layouts that do work.
   void layout() {
     const auto& m = run_.model;
-    const int64_t tp = m.tensor_model_parallel_size;
-    const int64_t pp = m.pipeline_model_parallel_size;
-    const int64_t cp = m.context_parallel_size;
-    constexpr std::string_view kTp = "model.tensor_model_parallel_size";
-    divides(kTp, tp, "model.num_attention_heads", m.num_attention_heads, "each rank takes whole heads");
-    divides(kTp, tp, "model.ffn_hidden_size", m.ffn_hidden_size, "each rank takes an equal part");
-    if (m.num_query_groups % tp != 0 && tp % m.num_query_groups != 0) {
-      problems_.add("`{}`={} and `model.num_query_groups`={}: one must divide the other", kTp, tp, m.num_query_groups);
+    if (m.fsdp && m.pipeline_model_parallel_size > 1) {
+      problems_.add("`model.fsdp` shards weights over ranks that hold all layers: use pipeline_model_parallel_size=1");
     }
-    if (m.tokenizer.vocab_size > 0) {
-      divides(kTp, tp, "the padded vocabulary", padded_vocab(m.tokenizer.vocab_size, m.make_vocab_size_divisible_by),
-              "make model.make_vocab_size_divisible_by a multiple of it");
-    }
-    if (m.virtual_pipeline_model_parallel_size > 1 && pp == 1) {
-      problems_.add("`model.virtual_pipeline_model_parallel_size`={} needs more than one pipeline stage",
-                    m.virtual_pipeline_model_parallel_size);
-    }
-    const int64_t chunks = pp * m.virtual_pipeline_model_parallel_size;
-    if (m.num_layers % chunks != 0) {
-      problems_.add("`model.num_layers`={} cannot be cut into {} equal chunks (pipeline {} x virtual {})", m.num_layers,
-                    chunks, pp, m.virtual_pipeline_model_parallel_size);
-    }
-    if (m.sequence_parallel && m.encoder_seq_length % tp != 0) {
-      problems_.add(
-          "`model.sequence_parallel` cuts model.encoder_seq_length={} into {} equal parts: use a multiple of {}",
-          m.encoder_seq_length, tp, tp);
-    }
-    if (cp > 1 && m.encoder_seq_length % (2 * cp) != 0) {
-      problems_.add(
-          "`model.context_parallel_size`={} cuts model.encoder_seq_length={} into {} equal parts: use a multiple of {}",
-          cp, m.encoder_seq_length, 2 * cp, 2 * cp);
-    }
-    batch();
+    if (m.global_batch_size % m.micro_batch_size == 0) return;
+    const int64_t below = m.global_batch_size / m.micro_batch_size * m.micro_batch_size;
+    const int64_t above = below + m.micro_batch_size;
+    problems_.add("`model.global_batch_size`={} is not a multiple of `model.micro_batch_size`={}: use {}",
+                  m.global_batch_size, m.micro_batch_size,
+                  below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above));
   }
 
-  void batch() {
-    const auto& m = run_.model;
-    const int64_t world = world_size(run_.trainer);
-    const int64_t copy = model_parallel_size(m);
-    if (world % copy != 0) {
-      problems_.add(
-          "trainer.devices x trainer.num_nodes = {} is not a multiple of the {} ranks that hold one copy of the model "
-          "(tensor {} x pipeline {} x context {})",
-          world, copy, m.tensor_model_parallel_size, m.pipeline_model_parallel_size, m.context_parallel_size);
+  void recompute() {
+    auto& m = run_.model;
+    if (m.activations_checkpoint_granularity != "full") {
+      // NeMo's recipes leave these set beside `selective`, where they mean nothing.
+      m.activations_checkpoint_method.clear();
+      m.activations_checkpoint_num_layers = 0;
       return;
     }
-    const int64_t replicas = world / copy;
-    const int64_t unit = m.micro_batch_size * replicas;
-    if (m.global_batch_size % unit == 0) return;
-    const int64_t below = m.global_batch_size / unit * unit;
-    const std::string near = below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
-    problems_.add(
-        "`model.global_batch_size`={} is not a multiple of micro_batch_size {} x data-parallel size {} = {}: use {}",
-        m.global_batch_size, m.micro_batch_size, replicas, unit, near);
+    if (m.activations_checkpoint_method.empty()) m.activations_checkpoint_method = "uniform";
+    if (m.activations_checkpoint_num_layers > 0) return;
+    if (m.activations_checkpoint_method == "block") {
+      problems_.add(
+          "`model.activations_checkpoint_method`=block recomputes the first layers of each chunk: set "
+          "model.activations_checkpoint_num_layers to how many");
+    }
+    m.activations_checkpoint_num_layers = 1;
   }
 
   void data() {

@@ -11,6 +11,7 @@
 #include "ops/gemm.h"
 #include "optim/lr_schedule.h"
 #include "train/describe.h"
+#include "train/layout.h"
 #include "train/plan_files.h"
 #include "train/random_batch.h"
 #include "train/step.h"
@@ -85,6 +86,7 @@ void profile(Engine& engine, const config::Run& run, const BenchStepOptions& opt
 
 BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& options) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_layout(run, vocabulary.size);
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
   const bool on_gpu = request.device == Device::cuda;
   BenchStepResult result;

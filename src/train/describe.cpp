@@ -5,6 +5,7 @@
 #include "core/thread_pool.h"
 #include "cost/flops.h"
 #include "model/parameters.h"
+#include "train/layout.h"
 
 namespace megalith::train {
 
@@ -27,13 +28,7 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) 
   const config::Model& m = run.model;
   const int threads = static_cast<int>(run.trainer.cpu_threads > 0 ? run.trainer.cpu_threads : available_cores());
   return {.config = model::make_model_config(run, vocabulary),
-          .layout = {.tensor = m.tensor_model_parallel_size,
-                     .pipeline = m.pipeline_model_parallel_size,
-                     .chunks = m.virtual_pipeline_model_parallel_size,
-                     .context = m.context_parallel_size,
-                     .data = config::data_parallel_size(run),
-                     .sequence_parallel = m.sequence_parallel,
-                     .shards_optimizer = m.wrap_with_zero || m.optim.name == "distributed_fused_adam"},
+          .layout = layout_of(run),
           .batch = m.micro_batch_size,
           .length = m.encoder_seq_length,
           .micro_batches = config::micro_batches_per_step(run),
@@ -56,6 +51,7 @@ EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
 }
 
 std::string describe_model(const config::Run& run, int64_t vocabulary) {
+  check_layout(run, vocabulary);
   const model::MemoryRequest request = memory_request(run, vocabulary);
   const int64_t padded = request.config.padded_vocabulary;
   const parallel::Layout& layout = request.layout;

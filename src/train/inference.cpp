@@ -10,6 +10,7 @@
 #include "observe/log_files.h"
 #include "train/batches.h"
 #include "train/describe.h"
+#include "train/layout.h"
 #include "train/step.h"
 
 namespace megalith::train {
@@ -29,7 +30,7 @@ config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<st
       {.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config}};
   config::Run run = config::load(sources, overrides);
   config::validate(run);
-  return run;
+  return on_one_rank(std::move(run));
 }
 
 Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, const EvaluateOptions& options) {

@@ -6,6 +6,7 @@
 #include "ops/plans.h"
 #include "train/describe.h"
 #include "train/fit.h"
+#include "train/layout.h"
 #include "train/random_batch.h"
 
 namespace megalith::train {
@@ -32,6 +33,7 @@ void make_plans(Engine& engine, const config::Run& run, const std::filesystem::p
 
 ops::PlanCounts compile(const config::Run& run) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_layout(run, vocabulary.size);
   check_device(run, memory_request(run, vocabulary.size));
   Engine engine(training_options(run, vocabulary.size));
   engine.initialise(static_cast<uint64_t>(run.model.seed));

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "comm/world.h"
 #include "config/layout.h"
 #include "config/print.h"
 #include "core/failpoint.h"
@@ -11,6 +12,7 @@
 #include "observe/log_files.h"
 #include "observe/report.h"
 #include "train/describe.h"
+#include "train/layout.h"
 #include "train/listeners.h"
 #include "train/origin.h"
 #include "train/plan_files.h"
@@ -73,10 +75,12 @@ Summary run_trainer(Trainer& trainer, Listeners& listeners) {
 
 }  // namespace
 
-Summary train(const config::Run& run, const config::LoadReport& report) {
+Summary train(const config::Run& run, const config::LoadReport& report, comm::World* world) {
+  check_ranks(run, world == nullptr ? 1 : world->size());
   refuse_what_cannot_run_here(run);
   for (const std::string& failpoint : run.failpoints) arm_failpoint(failpoint);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_layout(run, vocabulary.size);
   check_device(run, memory_request(run, vocabulary.size));
   // Opened first, so that a missing data file leaves no run directory behind.
   if (run.model.data.data_impl != "mock") {

@@ -4,10 +4,15 @@
 #include "config/run_config.h"
 #include "train/trainer.h"
 
+namespace megalith::comm {
+class World;
+}
+
 namespace megalith::train {
 
 // `megalith train`: prepares the run directory, data, engine and telemetry, resumes where there is something to resume,
 // and runs the trainer. `run` is validated. Throws before anything is written where the config cannot run here.
-Summary train(const config::Run& run, const config::LoadReport& report);
+// `world`: the ranks that train together; null: this one alone.
+Summary train(const config::Run& run, const config::LoadReport& report, comm::World* world = nullptr);
 
 }  // namespace megalith::train

@@ -49,12 +49,41 @@ TEST(Validate, AutoDataFollowsThePrefix) {
   EXPECT_EQ(valid({"model.data.data_impl=auto", "model.data.data_prefix=[1.0,x]"}).model.data.data_impl, "mmap");
 }
 
-TEST(Validate, Layouts) {
-  valid({"model.num_layers=126", "model.pipeline_model_parallel_size=18",
-         "model.virtual_pipeline_model_parallel_size=7", "trainer.devices=18"});
+TEST(Validate, ParallelChoicesHaveOneSpelling) {
+  const config::Run run = valid({"model.virtual_pipeline_model_parallel_size=null", "model.pipeline_schedule=ZB-H1",
+                                 "model.optim.grad_sync_dtype=torch.bfloat16", "model.optim.bucket_cap_mb=220"});
+  EXPECT_EQ(run.model.virtual_pipeline_model_parallel_size, 1);
+  EXPECT_EQ(run.model.pipeline_schedule, "zero_bubble");
+  EXPECT_EQ(run.model.optim.grad_sync_dtype, "bf16");
+  EXPECT_EQ(run.model.optim.bucket_cap_mb, 220);
+  EXPECT_EQ(valid({}).model.optim.grad_sync_dtype, "fp32");
+  EXPECT_EQ(valid({}).model.pipeline_schedule, "1f1b");
+  EXPECT_EQ(valid({}).trainer.communication_timeout, 600.0);
+}
+
+TEST(Validate, ShardedWeightsShardTheOptimizerToo) {
+  EXPECT_TRUE(valid({"model.fsdp=true"}).model.wrap_with_zero);
+}
+
+TEST(Validate, RecomputeMethodBelongsToFull) {
+  const Model plain = valid({"model.activations_checkpoint_granularity=full"}).model;
+  EXPECT_EQ(plain.activations_checkpoint_method, "uniform");
+  EXPECT_EQ(plain.activations_checkpoint_num_layers, 1);
+  const Model block = valid({"model.activations_checkpoint_granularity=full",
+                             "model.activations_checkpoint_method=block", "model.activations_checkpoint_num_layers=3"})
+                          .model;
+  EXPECT_EQ(block.activations_checkpoint_method, "block");
+  EXPECT_EQ(block.activations_checkpoint_num_layers, 3);
+  const Model selective =
+      valid({"model.activations_checkpoint_granularity=selective", "model.activations_checkpoint_method=uniform",
+             "model.activations_checkpoint_num_layers=1"})
+          .model;
+  EXPECT_EQ(selective.activations_checkpoint_method, "");
+  EXPECT_EQ(selective.activations_checkpoint_num_layers, 0);
+}
+
+TEST(Validate, HeadsMayBeOfAnyWidth) {
   valid({"model.hidden_size=100", "model.num_attention_heads=3", "model.kv_channels=32"});
-  valid({"model.num_attention_heads=16", "model.num_query_groups=2", "model.tensor_model_parallel_size=4",
-         "trainer.devices=4"});
 }
 
 struct Bad {
@@ -68,23 +97,18 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.hidden_size=5"}, {"model.hidden_size`=5", "use hidden_size 12"}},
       {{"model.num_query_groups=5"}, {"num_query_groups`=5", "num_attention_heads=12"}},
       {{"model.global_batch_size=10", "model.micro_batch_size=4"},
-       {"global_batch_size`=10", "micro_batch_size 4", "8 or 12"}},
-      {{"model.global_batch_size=3", "trainer.devices=4"}, {"data-parallel size 4", "use 4"}},
-      {{"model.tensor_model_parallel_size=5", "trainer.devices=5"},
-       {"tensor_model_parallel_size`=5", "num_attention_heads=12"}},
-      {{"model.tensor_model_parallel_size=4", "trainer.devices=4", "model.ffn_hidden_size=30"}, {"ffn_hidden_size=30"}},
-      {{"model.tensor_model_parallel_size=12", "trainer.devices=12", "model.tokenizer.vocab_size=50000"},
-       {"padded vocabulary=50048", "make_vocab_size_divisible_by"}},
-      {{"model.tensor_model_parallel_size=4", "trainer.devices=4", "model.num_query_groups=6"},
-       {"num_query_groups`=6"}},
-      {{"model.pipeline_model_parallel_size=5", "trainer.devices=5"}, {"num_layers`=12", "5 equal chunks"}},
-      {{"model.virtual_pipeline_model_parallel_size=2"}, {"more than one pipeline stage"}},
-      {{"model.context_parallel_size=3", "trainer.devices=3"}, {"context_parallel_size`=3", "multiple of 6"}},
-      {{"model.sequence_parallel=true", "model.tensor_model_parallel_size=4", "trainer.devices=4",
-        "model.encoder_seq_length=1022"},
-       {"sequence_parallel", "multiple of 4"}},
-      {{"model.tensor_model_parallel_size=2", "trainer.devices=3"},
-       {"trainer.devices x trainer.num_nodes = 3", "tensor 2"}},
+       {"global_batch_size`=10", "micro_batch_size`=4", "8 or 12"}},
+      {{"model.global_batch_size=1", "model.micro_batch_size=4"}, {"use 4"}},
+      {{"model.fsdp=true", "model.pipeline_model_parallel_size=2"}, {"model.fsdp", "pipeline_model_parallel_size=1"}},
+      {{"model.pipeline_schedule=gpipe"}, {"model.pipeline_schedule`=gpipe", "1f1b, zero_bubble"}},
+      {{"model.optim.grad_sync_dtype=fp16"}, {"model.optim.grad_sync_dtype`=fp16", "fp32, bf16"}},
+      {{"model.optim.bucket_cap_mb=0"}, {"model.optim.bucket_cap_mb`=0"}},
+      {{"model.activations_checkpoint_granularity=full", "model.activations_checkpoint_method=block"},
+       {"activations_checkpoint_method`=block", "activations_checkpoint_num_layers"}},
+      {{"model.activations_checkpoint_method=both"}, {"null, uniform, block"}},
+      {{"model.num_layers_in_last_pipeline_stage=-1"}, {"num_layers_in_last_pipeline_stage`=-1"}},
+      {{"trainer.communication_timeout=0"}, {"trainer.communication_timeout`=0", "above 0"}},
+      {{"trainer.start_timeout=-5"}, {"trainer.start_timeout`=-5", "above 0"}},
       {{"model.num_layers=0"}, {"model.num_layers`=0", "at least 1"}},
       {{"model.hidden_size=-1"}, {"model.hidden_size`=-1"}},
       {{"model.num_attention_heads=0"}, {"num_attention_heads`=0"}},

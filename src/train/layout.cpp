@@ -1,0 +1,89 @@
+#include "train/layout.h"
+
+#include "config/layout.h"
+
+namespace megalith::train {
+
+parallel::Layout layout_of(const config::Run& run) {
+  const config::Model& m = run.model;
+  const bool zero_bubble = m.pipeline_schedule == "zero_bubble";
+  return {.tensor = m.tensor_model_parallel_size,
+          .pipeline = m.pipeline_model_parallel_size,
+          .chunks = m.virtual_pipeline_model_parallel_size,
+          .context = m.context_parallel_size,
+          .data = config::data_parallel_size(run),
+          .sequence_parallel = m.sequence_parallel,
+          .shards_optimizer = m.wrap_with_zero,
+          .split = {.first_stage = m.num_layers_in_first_pipeline_stage,
+                    .last_stage = m.num_layers_in_last_pipeline_stage,
+                    .counts_embedding = m.account_for_embedding_in_pipeline_split,
+                    .counts_loss = m.account_for_loss_in_pipeline_split},
+          .schedule = zero_bubble ? parallel::PipelineSchedule::zero_bubble
+                                  : parallel::PipelineSchedule::one_forward_one_backward};
+}
+
+parallel::LayoutDemands demands_of(const config::Run& run, int64_t padded_vocabulary) {
+  const config::Model& m = run.model;
+  return {.ranks = config::world_size(run.trainer),
+          .layers = m.num_layers,
+          .heads = m.num_attention_heads,
+          .kv_heads = m.num_query_groups,
+          .ffn = m.ffn_hidden_size,
+          .padded_vocabulary = padded_vocabulary,
+          .length = m.encoder_seq_length,
+          .micro_batch = m.micro_batch_size,
+          .global_batch = m.global_batch_size};
+}
+
+parallel::WeightLife weight_life_of(const config::Run& run) {
+  if (layout_of(run).optimizer_shards() == 1) return parallel::WeightLife::run;
+  return run.model.fsdp ? parallel::WeightLife::use : parallel::WeightLife::step;
+}
+
+int64_t bucket_elements_of(const config::Run& run) {
+  return (run.model.optim.bucket_cap_mb << 20) / size_of(DType::f32);
+}
+
+void check_layout(const config::Run& run, int64_t vocabulary) {
+  const int64_t padded = config::padded_vocab(vocabulary, run.model.make_vocab_size_divisible_by);
+  try {
+    parallel::check_layout(layout_of(run), demands_of(run, padded));
+  } catch (const Error& error) {
+    user_error(
+        "{}\n  ranks are trainer.devices x trainer.num_nodes; tensor, pipeline and context are model.*_parallel_size, "
+        "chunks are model.virtual_pipeline_model_parallel_size, data is what is left",
+        error.what());
+  }
+}
+
+void check_ranks(const config::Run& run, int64_t started) {
+  const int64_t wanted = config::world_size(run.trainer);
+  if (wanted == started) return;
+  const int64_t devices = run.trainer.devices;
+  const std::string change = started % devices == 0 ? fmt::format("trainer.num_nodes={}", started / devices)
+                                                    : fmt::format("trainer.devices={} trainer.num_nodes=1", started);
+  user_error(
+      "the config is for {} ranks (trainer.devices {} x trainer.num_nodes {}), and {} {} started: start {} (--nproc on "
+      "one machine; torchrun, Slurm or Kubernetes on several), or set {}",
+      wanted, devices, run.trainer.num_nodes, started, started == 1 ? "was" : "were", wanted, change);
+}
+
+config::Run on_one_rank(config::Run run) {
+  const config::Model one;
+  config::Model& m = run.model;
+  run.trainer.devices = 1;
+  run.trainer.num_nodes = 1;
+  m.tensor_model_parallel_size = one.tensor_model_parallel_size;
+  m.pipeline_model_parallel_size = one.pipeline_model_parallel_size;
+  m.virtual_pipeline_model_parallel_size = one.virtual_pipeline_model_parallel_size;
+  m.context_parallel_size = one.context_parallel_size;
+  m.num_layers_in_first_pipeline_stage = one.num_layers_in_first_pipeline_stage;
+  m.num_layers_in_last_pipeline_stage = one.num_layers_in_last_pipeline_stage;
+  m.account_for_embedding_in_pipeline_split = one.account_for_embedding_in_pipeline_split;
+  m.account_for_loss_in_pipeline_split = one.account_for_loss_in_pipeline_split;
+  m.pipeline_schedule = one.pipeline_schedule;
+  m.sequence_parallel = one.sequence_parallel;
+  return run;
+}
+
+}  // namespace megalith::train
