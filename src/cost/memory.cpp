@@ -12,77 +12,118 @@ class Sizes {
  public:
   explicit Sizes(const MemoryInputs& inputs) : in_(inputs), main_(main_dtype(inputs.compute)) {}
 
-  int64_t parameters(DType dtype, int64_t shards) const {
-    int64_t bytes = 0;
-    for (const int64_t elements : in_.parameter_elements) bytes += Arena::footprint(dtype, ceil_div(elements, shards));
+  int64_t activations() const {
+    int64_t bytes = 2 * Arena::footprint(DType::f32, in_.rope_elements) + in_.stream_buffers * stream() +
+                    in_.recomputed_together * (saved_by_layer(true) + stream());
+    for (const MemoryInputs::Chunk& chunk : in_.chunks) {
+      bytes += chunk.slots * (chunk.kept_layers * saved_by_layer(in_.keeps_recomputable) +
+                              std::max<int64_t>(0, chunk.groups - 1) * stream());
+    }
     return bytes;
   }
 
-  int64_t activations() const {
-    const int64_t blocks_kept = in_.keeps_blocks ? in_.layers : std::min<int64_t>(1, in_.layers);
-    const int64_t kept = blocks_kept * saved_by_block() + (in_.layers + 1) * stream();
-    return 2 * Arena::footprint(DType::f32, in_.rope_elements) + in_.micro_batches_alive * kept + stream();
-  }
-
   int64_t scratch() const {
-    return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head(),
-                     Arena::footprint(DType::i32, in_.embedding_scratch_elements)});
+    return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head(), embedding()});
   }
 
-  int64_t optimizer() const {
-    return round_up(in_.update_tiles * in_.update_tile_bytes, Arena::kAlignment) +
-           Arena::footprint(DType::f64, in_.update_tiles) + Arena::kAlignment;
+  // What the weight gradients of a layer read that are made later.
+  int64_t deferred_by_layer() const {
+    if (!in_.defers_products) return 0;
+    const int64_t normed = divides_tokens() ? all() : if_recomputed(stream());
+    return qkv() + all() + normed + all() + if_recomputed(activated()) + normed;
+  }
+  int64_t deferred() const {
+    int64_t bytes = 0;
+    for (const MemoryInputs::Chunk& chunk : in_.chunks) bytes += chunk.slots * chunk.kept_layers * deferred_by_layer();
+    return bytes;
   }
 
   int64_t batch() const {
-    return 4 * Arena::footprint(DType::i32, tokens()) + 2 * Arena::footprint(main_, tokens()) +
-           Arena::footprint(DType::i64, in_.batch) + Arena::kAlignment;
+    const int64_t of_micro_batch = 4 * Arena::footprint(DType::i32, tokens()) + Arena::footprint(main_, tokens()) +
+                                   Arena::footprint(DType::i64, in_.batch) + Arena::footprint(DType::i32, in_.batch);
+    return in_.batches * of_micro_batch + Arena::footprint(main_, tokens()) + 2 * Arena::kAlignment;
   }
 
  private:
   int64_t tokens() const { return in_.batch * in_.length; }
   int64_t compute(int64_t elements) const { return Arena::footprint(in_.compute, elements); }
-  int64_t stream() const { return compute(in_.norm_tokens * in_.hidden); }
-  int64_t statistics() const { return (in_.norm_has_mean ? 2 : 1) * Arena::footprint(main_, in_.norm_tokens); }
-  int64_t if_recomputed(int64_t bytes) const { return in_.keeps_recomputable || !in_.keeps_blocks ? 0 : bytes; }
+  int64_t stream() const { return compute(in_.rows * in_.hidden); }
+  int64_t all() const { return compute(tokens() * in_.hidden); }
+  bool divides_tokens() const { return in_.rows < tokens(); }
+  int64_t gathered() const { return divides_tokens() ? all() : 0; }
+  int64_t statistics() const { return (in_.norm_has_mean ? 2 : 1) * Arena::footprint(main_, in_.rows); }
+  int64_t if_recomputed(int64_t bytes) const { return in_.keeps_recomputable ? 0 : bytes; }
   int64_t activated() const { return compute(tokens() * in_.ffn); }
+  int64_t qkv() const { return compute(tokens() * (in_.query_width + 2 * in_.kv_width)); }
 
-  int64_t saved_by_block() const {
-    const bool keeps = in_.keeps_recomputable || !in_.keeps_blocks;
-    const int64_t attention = statistics() + (keeps ? stream() : 0) + compute(tokens() * in_.qkv_width) +
-                              compute(tokens() * in_.query_width) + Arena::footprint(main_, in_.heads * tokens());
+  int64_t saved_by_layer(bool keeps) const {
+    const int64_t attention = statistics() + (keeps ? stream() : 0) + qkv() + compute(tokens() * in_.query_width) +
+                              Arena::footprint(main_, in_.heads * tokens());
     const int64_t mlp = statistics() + compute(tokens() * in_.up_width) + (keeps ? stream() + activated() : 0);
     return attention + stream() + mlp;
   }
 
   int64_t attention_blocks() const { return Arena::footprint(main_, in_.attention_scratch_elements); }
   int64_t norm_partial_sums() const { return Arena::footprint(main_, in_.norm_scratch_elements); }
-
   int64_t bias_partial_sums(int64_t elements) const { return Arena::footprint(main_, elements); }
-  int64_t projected() const { return in_.hidden_dropout ? stream() : 0; }
-  // The output projections' bias gradient is made apart only where dropout comes between.
-  int64_t output_bias() const { return in_.hidden_dropout ? bias_partial_sums(in_.hidden_bias_scratch_elements) : 0; }
 
-  int64_t attention_forward() const { return if_recomputed(stream()) + attention_blocks() + projected(); }
+  // Keys and values: of this rank's tokens, of whole samples, of one sample.
+  int64_t own_kv() const { return compute(tokens() * 2 * in_.kv_width); }
+  int64_t whole_kv() const { return compute(in_.context_ranks * tokens() * 2 * in_.kv_width); }
+  int64_t sample_kv() const { return compute(2 * in_.context_ranks * in_.length * 2 * in_.kv_width); }
+  int64_t core_forward() const {
+    if (in_.context_ranks == 1) return attention_blocks();
+    return whole_kv() + std::max(own_kv() + whole_kv(), attention_blocks());
+  }
+  int64_t core_backward() const {
+    if (in_.context_ranks == 1) return attention_blocks();
+    return whole_kv() + std::max(own_kv() + whole_kv(),
+                                 whole_kv() + sample_kv() + std::max(attention_blocks(), whole_kv()));
+  }
+
+  // Of an output projection.
+  int64_t projection_forward() const { return in_.hidden_dropout || in_.tensor_ranks > 1 ? all() : 0; }
+  // Before `then`, which needs the gradient of the product.
+  int64_t projection_backward(int64_t then) const {
+    const int64_t dropped = in_.hidden_dropout && (divides_tokens() || !in_.defers_products) ? stream() : 0;
+    const int64_t bias = in_.hidden_dropout ? bias_partial_sums(in_.hidden_bias_scratch_elements) : 0;
+    return dropped + std::max(bias, (in_.defers_products ? 0 : gathered()) + then);
+  }
+  // A norm's output, made again for the gradient of the weights behind it.
+  int64_t normed_again() const {
+    if (in_.defers_products) return divides_tokens() ? if_recomputed(stream()) : 0;
+    return if_recomputed(stream()) + gathered();
+  }
+
+  int64_t attention_forward() const {
+    return std::max({if_recomputed(stream()) + gathered(), core_forward(), projection_forward()});
+  }
   int64_t attention_backward() const {
     if (!in_.training) return 0;
-    const int64_t until_qkv =
-        projected() + std::max(output_bias(), compute(tokens() * in_.query_width) + attention_blocks());
-    const int64_t after_qkv = if_recomputed(stream()) + std::max(bias_partial_sums(in_.qkv_bias_scratch_elements),
-                                                                 stream() + norm_partial_sums());
-    return compute(tokens() * in_.qkv_width) + std::max(until_qkv, after_qkv);
+    return (in_.defers_products ? 0 : qkv()) +
+           std::max({projection_backward(compute(tokens() * in_.query_width) + core_backward()), normed_again(),
+                     bias_partial_sums(in_.qkv_bias_scratch_elements), all() + norm_partial_sums()});
   }
-  int64_t mlp_forward() const { return if_recomputed(activated()) + std::max(if_recomputed(stream()), projected()); }
+  int64_t mlp_forward() const {
+    return if_recomputed(activated()) + std::max(if_recomputed(stream()) + gathered(), projection_forward());
+  }
   int64_t mlp_backward() const {
     if (!in_.training) return 0;
-    const int64_t until_up = projected() + std::max(output_bias(), if_recomputed(activated()) +
-                                                                       bias_partial_sums(in_.up_bias_scratch_elements));
-    return std::max(until_up, if_recomputed(stream()) + stream() + norm_partial_sums());
+    const int64_t d_activated = in_.defers_products ? activated() : if_recomputed(activated());
+    return std::max({projection_backward(d_activated + bias_partial_sums(in_.up_bias_scratch_elements)),
+                     normed_again(), all() + norm_partial_sums()});
   }
   int64_t head() const {
     if (in_.vocabulary_rows == 0) return 0;
-    return statistics() + stream() + compute(in_.head_tokens_at_once * in_.vocabulary_rows) +
-           (in_.training ? norm_partial_sums() : 0);
+    const int64_t statistics_of_ranks =
+        in_.tensor_ranks > 1 ? Arena::footprint(main_, 3 * in_.tensor_ranks * in_.head_tokens_at_once) : 0;
+    return statistics() + stream() + gathered() +
+           std::max(compute(in_.head_tokens_at_once * in_.vocabulary_rows) + statistics_of_ranks,
+                    in_.training ? norm_partial_sums() : 0);
+  }
+  int64_t embedding() const {
+    if (!in_.has_embedding) return 0;
+    return gathered() + Arena::footprint(DType::i32, in_.embedding_scratch_elements);
   }
 
   const MemoryInputs& in_;
@@ -95,20 +136,28 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
   const Sizes sizes(inputs);
   const DType main = main_dtype(inputs.compute);
   MemoryTable table;
-  table.rows.push_back({"weights", sizes.parameters(inputs.compute, 1), std::string(name_of(inputs.compute))});
+  table.deferred_bytes_per_layer = sizes.deferred_by_layer();
+  table.rows.push_back({"weights", inputs.weight_bytes, std::string(name_of(inputs.compute))});
   if (inputs.training) {
-    table.rows.push_back({"gradients", sizes.parameters(main, 1), std::string(name_of(main))});
+    table.rows.push_back({"gradients", inputs.gradient_bytes, std::string(name_of(main))});
     const bool is_split = inputs.compute == DType::bf16;
-    const int64_t remainder = is_split ? sizes.parameters(DType::i16, inputs.optimizer_shards) : 0;
+    table.rows.push_back({"master weights", inputs.remainder_bytes,
+                          is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
     table.rows.push_back(
-        {"master weights", remainder, is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
-    table.rows.push_back({"optimizer", sizes.optimizer(), "scalars, and where each piece of a parameter lies"});
-    table.rows.push_back({"moments", 2 * sizes.parameters(main, inputs.optimizer_shards), "Adam, two per weight"});
+        {"optimizer", inputs.update_table_bytes, "scalars, and where each piece of a parameter lies"});
+    table.rows.push_back({"moments", inputs.moment_bytes, "Adam, two per weight"});
   }
-  table.rows.push_back(
-      {"activations", sizes.activations(),
-       fmt::format("{} layers, {} micro batch{} of {} x {} tokens", inputs.layers, inputs.micro_batches_alive,
-                   inputs.micro_batches_alive == 1 ? "" : "es", inputs.batch, inputs.length)});
+  int64_t slots = 0;
+  for (const MemoryInputs::Chunk& chunk : inputs.chunks) slots = std::max(slots, chunk.slots);
+  table.rows.push_back({"activations", sizes.activations(),
+                        fmt::format("{} layers, {} micro batch{} of {} x {} tokens", inputs.layers, slots,
+                                    slots == 1 ? "" : "es", inputs.batch, inputs.length)});
+  if (inputs.defers_products) {
+    table.rows.push_back({"deferred products", sizes.deferred(), "what later weight gradients read"});
+  }
+  if (inputs.reduction_bytes > 0) {
+    table.rows.push_back({"reduction", inputs.reduction_bytes, "gradients on their way"});
+  }
   table.rows.push_back({"scratch", sizes.scratch(), "the largest operation's"});
   table.rows.push_back({"batch", sizes.batch(), "token ids, positions, weights, losses, scalars"});
   table.rows.push_back({kOutsideArenas, inputs.outside_bytes, "program and libraries"});
@@ -123,8 +172,7 @@ int64_t MemoryTable::total() const {
 
 int64_t MemoryTable::bytes_of(const std::string& arena) const {
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const MemoryRow& r) { return r.arena == arena; });
-  MEGALITH_CHECK(row != rows.end(), "the memory table has no row '{}'", arena);
-  return row->bytes;
+  return row == rows.end() ? 0 : row->bytes;
 }
 
 std::string MemoryTable::to_text() const {

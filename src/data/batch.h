@@ -10,7 +10,7 @@
 namespace megalith::data {
 
 // (batch, length), row by row.
-struct MicroBatch {
+struct MicroBatch {  // of whole samples, or of the blocks of them that one of several ranks has
   std::vector<int32_t> inputs;
   std::vector<int32_t> targets;
   std::vector<float> weights;       // of each target in the loss: 0 or 1
@@ -19,6 +19,7 @@ struct MicroBatch {
   // cu_seqlens of it.
   std::vector<int32_t> document_starts;
   std::vector<int32_t> position_ids;  // that start over with each document; only with reset_position_ids
+  std::vector<int32_t> first_positions;  // batch; where each begins in its sample. Empty: at 0
   int64_t batch = 0;
   int64_t length = 0;
 };

@@ -1,10 +1,6 @@
 #include "model/attention.h"
 
-#include <cmath>
-
 #include "model/parameters.h"
-#include "ops/attention.h"
-#include "ops/elementwise.h"
 #include "ops/rope.h"
 
 namespace megalith::model {
@@ -12,117 +8,58 @@ namespace megalith::model {
 Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope,
                      int64_t layer)
     : config_(config),
-      layer_(layer),
       rope_(rope),
       norm_(config, store, layer_name(layer, "attention.norm")),
       qkv_(store, layer_name(layer, "attention.qkv")),
-      out_(store, layer_name(layer, "attention.out")) {}
+      core_(config, layer),
+      out_(config, store, layer_name(layer, "attention.out"), layer, DropoutSite::attention_output) {}
 
-Attention::Saved Attention::allocate_saved(Arena& arena, int64_t batch, int64_t length, bool keep_normed) const {
-  const int64_t tokens = batch * length;
-  Saved saved{.statistics = norm_.allocate_statistics(arena, tokens)};
-  if (keep_normed) saved.normed = arena.allocate("attention.normed", config_.compute, {tokens, config_.hidden});
-  saved.qkv = arena.allocate("attention.qkv", config_.compute, {tokens, config_.qkv_width()});
-  saved.mixed = arena.allocate("attention.mixed", config_.compute, {tokens, config_.query_width()});
+Attention::Saved Attention::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_normed) const {
+  Saved saved{.statistics = norm_.allocate_statistics(arena, shape.rows)};
+  if (keep_normed) saved.normed = arena.allocate("attention.normed", config_.compute, {shape.rows, config_.hidden});
+  saved.qkv = arena.allocate("attention.qkv", config_.compute, {shape.tokens(), config_.qkv_width()});
+  saved.mixed = arena.allocate("attention.mixed", config_.compute, {shape.tokens(), config_.query_width()});
   saved.log_sum_exp =
-      arena.allocate("attention.log_sum_exp", main_dtype(config_.compute), {batch * config_.heads, length});
+      arena.allocate("attention.log_sum_exp", main_dtype(config_.compute), {shape.batch * config_.heads, shape.length});
   return saved;
 }
 
 void Attention::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
-  const ArenaScope scope(context.scratch);
-  const Tensor normed = saved.normed ? saved.normed : norm_.allocate_output(context);
-  norm_.forward(context, input, normed, saved.statistics);
-  qkv_.forward(context, normed, saved.qkv);
-  rotate(context, saved.qkv, false);
-  const Heads heads = split(saved.qkv);
-  const Heads seen = context.cache != nullptr ? through_cache(context, heads) : heads;
-  ops::attention_forward(context.stream,
-                         {.q = seen.q,
-                          .k = seen.k,
-                          .v = seen.v,
-                          .out = saved.mixed,
-                          .log_sum_exp = saved.log_sum_exp,
-                          .batch = context.batch,
-                          .heads = config_.heads,
-                          .kv_heads = config_.kv_heads,
-                          .query_offset = context.position_offset,
-                          .scale = scale(),
-                          .document_starts = context.document_starts,
-                          .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
-                          .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
-  if (!drops_output()) {
-    out_.forward_onto(context, saved.mixed, input, output);
-    return;
+  {
+    const ArenaScope scope(context.scratch);
+    const Tensor normed = saved.normed ? saved.normed : norm_.allocate_rows(context.scratch, context);
+    norm_.forward(context, input, normed, saved.statistics);
+    qkv_.forward(context, context.tensor.gather(context.stream, context.scratch, normed), saved.qkv);
   }
-  const Tensor projected =
-      context.scratch.allocate("attention.projected", config_.compute, {context.tokens(), config_.hidden});
-  out_.forward(context, saved.mixed, projected);
-  ops::dropout_add(context.stream,
-                   {.x = projected,
-                    .residual = input,
-                    .y = output,
-                    .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::attention_output)});
+  rotate(context, saved.qkv, false);
+  core_.forward(context, saved.qkv, saved.mixed, saved.log_sum_exp);
+  out_.forward(context, saved.mixed, input, output);
 }
 
 void Attention::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
                          Tensor input_bias_gradient) const {
   const ArenaScope scope(context.scratch);
   const int64_t tokens = context.tokens();
-  const Tensor d_qkv = context.scratch.allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
-  const Heads heads = split(saved.qkv);
-  const Heads d_heads = split(d_qkv);
+  const Tensor d_qkv = context.kept().allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
   {
     const ArenaScope inner(context.scratch);
-    Tensor d_projected = gradient;
-    if (drops_output()) {
-      d_projected = context.scratch.allocate("attention.d_projected", config_.compute, {tokens, config_.hidden});
-      ops::dropout_add(context.stream,
-                       {.x = gradient,
-                        .y = d_projected,
-                        .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::attention_output)});
-      out_.backward_bias(context, d_projected);
-    }
+    const Tensor d_product = out_.backward_product(context, gradient);
     const Tensor d_mixed =
         context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
-    out_.backward_input(context, d_projected, d_mixed);
-    out_.backward_weight(context, d_projected, saved.mixed);
-    ops::attention_backward(
-        context.stream, {.dout = d_mixed,
-                         .q = heads.q,
-                         .k = heads.k,
-                         .v = heads.v,
-                         .out = saved.mixed,
-                         .log_sum_exp = saved.log_sum_exp,
-                         .dq = d_heads.q,
-                         .dk = d_heads.k,
-                         .dv = d_heads.v,
-                         .batch = context.batch,
-                         .heads = config_.heads,
-                         .kv_heads = config_.kv_heads,
-                         .scale = scale(),
-                         .document_starts = context.document_starts,
-                         .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
-                         .deterministic = context.deterministic,
-                         .scratch = allocate_attention_scratch(context, context.length)});
+    out_.backward_input(context, d_product, d_mixed);
+    out_.backward_weight(context, d_product, saved.mixed);
+    core_.backward(context, saved.qkv, saved.mixed, saved.log_sum_exp, d_mixed, d_qkv);
   }
   rotate(context, d_qkv, true);
-  Tensor normed = saved.normed;
-  if (!normed) {
-    normed = norm_.allocate_output(context);
-    norm_.forward(context, input, normed, saved.statistics);
+  {
+    const ArenaScope inner(context.scratch);
+    qkv_.backward_weight(context, d_qkv, norm_.output_again(context, input, saved.normed, saved.statistics));
   }
-  qkv_.backward_weight(context, d_qkv, normed);
   qkv_.backward_bias(context, d_qkv);
-  const Tensor d_normed = norm_.allocate_output(context);
+  const Tensor d_normed = norm_.allocate_tokens(context);
   qkv_.backward_input(context, d_qkv, d_normed);
-  norm_.backward(context, d_normed, input, saved.statistics, gradient, gradient, input_bias_gradient);
-}
-
-Attention::Heads Attention::split(Tensor qkv) const {
-  const int64_t q = config_.query_width();
-  const int64_t kv = config_.kv_width();
-  return {.q = qkv.slice_cols(0, q), .k = qkv.slice_cols(q, q + kv), .v = qkv.slice_cols(q + kv, q + 2 * kv)};
+  norm_.backward(context, context.tensor.reduce(context.stream, d_normed), input, saved.statistics, gradient, gradient,
+                 input_bias_gradient);
 }
 
 // q and k lie side by side: one call turns both.
@@ -136,35 +73,6 @@ void Attention::rotate(const Context& context, Tensor qkv, bool inverse) const {
                              .angles_cos = rope_.cos,
                              .angles_sin = rope_.sin,
                              .inverse = inverse});
-}
-
-Attention::Heads Attention::through_cache(const Context& context, const Heads& heads) const {
-  MEGALITH_CHECK(context.batch == 1, "a cache holds one sequence, the batch has {}", context.batch);
-  const auto layer = static_cast<size_t>(layer_);
-  const int64_t begin = context.position_offset;
-  const int64_t end = begin + context.length;
-  ops::cast(context.stream, {.x = heads.k, .y = context.cache->keys[layer].slice_rows(begin, end)});
-  ops::cast(context.stream, {.x = heads.v, .y = context.cache->values[layer].slice_rows(begin, end)});
-  return {.q = heads.q,
-          .k = context.cache->keys[layer].slice_rows(0, end),
-          .v = context.cache->values[layer].slice_rows(0, end)};
-}
-
-Tensor Attention::allocate_attention_scratch(const Context& context, int64_t keys) const {
-  const int64_t elements = ops::attention_scratch(context.stream.device(),
-                                                  {.dtype = config_.compute,
-                                                   .batch = context.batch,
-                                                   .heads = config_.heads,
-                                                   .kv_heads = config_.kv_heads,
-                                                   .query_length = context.length,
-                                                   .key_length = keys,
-                                                   .head_dim = config_.head_dim},
-                                                  context.stream.pool().threads());
-  return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
-}
-
-double Attention::scale() const {
-  return 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
 }
 
 }  // namespace megalith::model

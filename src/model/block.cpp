@@ -5,11 +5,11 @@ namespace megalith::model {
 Block::Block(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer)
     : config_(config), attention_(config, store, rope, layer), mlp_(config, store, layer) {}
 
-Block::Saved Block::allocate_saved(Arena& arena, int64_t batch, int64_t length, Recompute policy) const {
+Block::Saved Block::allocate_saved(Arena& arena, const ActivationShape& shape, Recompute policy) const {
   const bool keep_recomputable = policy == Recompute::none;
-  return {.attention = attention_.allocate_saved(arena, batch, length, keep_recomputable),
-          .middle = arena.allocate("block.middle", config_.compute, {batch * length, config_.hidden}),
-          .mlp = mlp_.allocate_saved(arena, batch * length, keep_recomputable)};
+  return {.attention = attention_.allocate_saved(arena, shape, keep_recomputable),
+          .middle = arena.allocate("block.middle", config_.compute, {shape.rows, config_.hidden}),
+          .mlp = mlp_.allocate_saved(arena, shape, keep_recomputable)};
 }
 
 void Block::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {

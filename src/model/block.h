@@ -10,22 +10,25 @@ class Block {
  public:
   struct Saved {
     Attention::Saved attention;
-    Tensor middle;  // (N,C): the residual stream between the halves
+    Tensor middle;  // (rows, C): the residual stream between the halves
     Mlp::Saved mlp;
   };
 
   Block(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer);
 
   // Room for what backward reads, under the given policy (none or selective).
-  Saved allocate_saved(Arena& arena, int64_t batch, int64_t length, Recompute policy) const;
+  Saved allocate_saved(Arena& arena, const ActivationShape& shape, Recompute policy) const;
 
-  // input, output (N,C)
+  // input, output (rows, C)
   void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
-  // gradient (N,C): with respect to the output on entry, to the input on return. `input_bias_gradient`: what the block
+  // gradient (rows, C): with respect to the output on entry, to the input on return. `input_bias_gradient`: what the block
   // before answers as output_bias_gradient(). Whoever makes `gradient` has made that of this block.
   void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
                 Tensor input_bias_gradient) const;
   Tensor output_bias_gradient() const { return mlp_.output_bias_gradient(); }
+  void backward_output_bias(const Context& context, Tensor gradient) const {
+    mlp_.backward_output_bias(context, gradient);
+  }
 
  private:
   const ModelConfig& config_;

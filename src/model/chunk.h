@@ -1,41 +1,89 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "model/block.h"
 #include "model/embedding.h"
 #include "model/head.h"
+#include "model/recompute.h"
 
 namespace megalith::model {
 
-// The layers that one rank computes in one go: here the whole model. Holds the activations of one micro batch of
-// `batch` x `length` tokens.
+// Layers that one rank computes in one go: all of the model or a part of it.
+struct ChunkPart {
+  parallel::Interval layers;
+  bool has_embedding = true;
+  bool has_head = true;
+};
+
+struct ChunkMemory {
+  Arena& activations;
+  RecomputeRoom& recompute_room;  // shared by the chunks of a rank
+  ActivationShape shape;
+  int64_t slots = 1;  // micro batches whose activations are kept at once
+  // Of each layer that a slot keeps, for what weight gradients read that are made later; 0: none are.
+  int64_t deferred_bytes_per_layer = 0;
+};
+
+// One micro batch on its way through a chunk. The pieces of the residual stream (rows, C) are the caller's.
+struct Pass {
+  int64_t slot = 0;
+  Tensor input;     // before the first block; the embedding writes it
+  Tensor output;    // behind the last block
+  Tensor gradient;  // of the output; backward turns it into that of the input. The head writes it in forward
+  Tensor ids;       // (tokens) i32, for the embedding
+  Targets targets;  // for the head
+};
+
 class Chunk {
  public:
-  Chunk(const ModelConfig& config, const parallel::ParameterStore& store, Stream& stream, Arena& activations,
-        int64_t batch, int64_t length);
+  Chunk(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, const ChunkPart& part,
+        const ChunkMemory& memory);
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
 
-  // Losses; the head's gradients are made on the way, since its logits are not kept.
-  void forward(const Context& context, Tensor ids, const Targets& targets);
-  // Gradients of everything before the head, of the micro batch that went forward last.
-  void backward(const Context& context, Tensor ids);
+  // With the head: losses, and its gradients on the way, since its logits are not kept.
+  void forward(const Context& context, const Pass& pass);
+  // Gradients of everything but the head, of a micro batch that went forward.
+  void backward(const Context& context, const Pass& pass);
+  // The same in two halves: what the chunk before waits for, then what is left.
+  void backward_input(Context context, const Pass& pass);
+  void backward_weight(Stream& stream, int64_t slot);
   // Losses alone.
-  void evaluate(const Context& context, Tensor ids, const Targets& targets);
+  void evaluate(const Context& context, const Pass& pass);
+
+  const ChunkPart& part() const { return part_; }
 
  private:
-  void run_blocks(const Context& context, Tensor ids);
-  const Block::Saved& saved_of(size_t layer) const { return saved_[saved_.size() == 1 ? 0 : layer]; }
+  struct Slot {
+    std::vector<Tensor> inputs;       // of every group but the first
+    std::vector<Block::Saved> saved;  // of the groups that are kept
+    std::unique_ptr<Arena> deferred_memory;
+    std::unique_ptr<DeferredProducts> deferred;
+  };
+
+  void embed(const Context& context, const Pass& pass) const;
+  void run_blocks(const Context& context, const Pass& pass);
+  void forward_group(const Context& context, int64_t slot, size_t group, Tensor input, Tensor output);
+  void backward_group(Context context, const Pass& pass, size_t group);
+  Tensor input_of(const Pass& pass, size_t group) const;
+  Tensor output_of(const Pass& pass, size_t group) const;
+  // Of the residual stream behind the last block, which the head reads.
+  Tensor last_output(const Pass& pass) const { return blocks_.empty() ? pass.input : pass.output; }
+  const Slot& slot_of(int64_t slot) const { return slots_[static_cast<size_t>(slot)]; }
+  // Of the block before this one, where it is in this chunk too.
+  Tensor bias_gradient_before(int64_t block) const;
+  int64_t layer_of(int64_t block) const { return part_.layers.begin + block; }
 
   const ModelConfig& config_;
-  RopeTable rope_;
-  Embedding embedding_;
+  ChunkPart part_;
+  std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;
-  Head head_;
-  std::vector<Tensor> stream_;       // the residual stream before each block and after the last
-  std::vector<Block::Saved> saved_;  // one per block, or one for all under full recompute
-  Tensor gradient_;
+  std::unique_ptr<Head> head_;
+  std::vector<RecomputeGroup> groups_;
+  RecomputeRoom& room_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace megalith::model

@@ -23,7 +23,8 @@ void Generator::feed(Context context, Tensor ids, Tensor logits) {
   embedding_.forward(context, ids, x);
   for (const Block& block : blocks_) {
     const ArenaScope layer_scope(context.scratch);
-    const Block::Saved saved = block.allocate_saved(context.scratch, 1, context.length, Recompute::none);
+    const Block::Saved saved = block.allocate_saved(
+        context.scratch, {.batch = 1, .length = context.length, .rows = context.length}, Recompute::none);
     block.forward(context, x, y, saved);
     std::swap(x, y);
   }

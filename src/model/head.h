@@ -20,7 +20,8 @@ class Head {
 
   // Losses alone.
   void evaluate(const Context& context, Tensor x, const Targets& targets) const;
-  // Losses, the gradients of the head's parameters, and in `gradient` (N,C) that of x; input_bias_gradient as in Block.
+  // Losses, the gradients of the head's parameters, and in `gradient` (rows, C) that of x; input_bias_gradient as in
+  // Block.
   void forward_backward(const Context& context, Tensor x, const Targets& targets, Tensor gradient,
                         Tensor input_bias_gradient) const;
   // logits (n, padded vocabulary) of the rows of x (n,C).
@@ -35,6 +36,8 @@ class Head {
 
  private:
   void run(const Context& context, Tensor x, const Targets& targets, Tensor gradient, Tensor input_bias_gradient) const;
+  // Losses of a piece of the tokens; where wanted, logits become their own gradient.
+  void judge(const Context& context, Tensor logits, const Targets& targets, bool with_gradient) const;
 
   const ModelConfig& config_;
   Norm norm_;

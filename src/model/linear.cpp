@@ -6,7 +6,7 @@
 namespace megalith::model {
 
 Linear::Linear(const parallel::ParameterStore& store, const std::string& name) : weight_(store[name + ".weight"]) {
-  if (store.table().contains(name + ".bias")) bias_ = store[name + ".bias"];
+  if (store.contains(name + ".bias")) bias_ = store[name + ".bias"];
 }
 
 void Linear::forward(const Context& context, Tensor x, Tensor y) const {
@@ -23,13 +23,23 @@ void Linear::forward_gelu(const Context& context, Tensor x, Tensor gelu_input, T
             {.a = x, .b = weight_.weight, .transpose_b = true, .c = y, .bias = bias_.weight, .gelu_input = gelu_input});
 }
 
+void Linear::forward_partial(const Context& context, Tensor x, Tensor y) const {
+  const Tensor bias = context.tensor.rank() == 0 ? bias_.weight : Tensor();
+  ops::gemm(context.stream, {.a = x, .b = weight_.weight, .transpose_b = true, .c = y, .bias = bias});
+}
+
 void Linear::backward_input(const Context& context, Tensor dy, Tensor dx) const {
   ops::gemm(context.stream, {.a = dy, .b = weight_.weight, .c = dx});
 }
 
 void Linear::backward_weight(const Context& context, Tensor dy, Tensor x) const {
-  ops::gemm(context.stream,
-            {.a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = context.first_of_step ? 0.0F : 1.0F});
+  const ops::Gemm product{
+      .a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = context.gradient_beta()};
+  if (context.deferred != nullptr) {
+    context.deferred->add(product);
+  } else {
+    ops::gemm(context.stream, product);
+  }
 }
 
 void Linear::backward_bias(const Context& context, Tensor dy) const {

@@ -18,9 +18,11 @@ class Linear {
   void forward_onto(const Context& context, Tensor x, Tensor residual, Tensor y) const;
   // y = GELU(gelu_input), gelu_input = x W^T + b
   void forward_gelu(const Context& context, Tensor x, Tensor gelu_input, Tensor y) const;
+  // What this rank adds to y where ranks divide the columns of W: x W^T, on the first of them with b.
+  void forward_partial(const Context& context, Tensor x, Tensor y) const;
   // dy (N,out) -> dx (N,in)
   void backward_input(const Context& context, Tensor dy, Tensor dx) const;
-  // The gradient of W.
+  // The gradient of W; dy and x are in memory of context.kept() or what outlives it.
   void backward_weight(const Context& context, Tensor dy, Tensor x) const;
   // The gradient of b, where there is one.
   void backward_bias(const Context& context, Tensor dy) const;

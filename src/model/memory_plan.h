@@ -1,21 +1,15 @@
 #pragma once
 
 #include "cost/memory.h"
-#include "model/model_config.h"
-#include "parallel/layout.h"
+#include "model/stage_plan.h"
 
 namespace megalith::model {
 
-struct MemoryRequest {
-  ModelConfig config;
-  parallel::Layout layout = {};
-  int64_t batch = 0;  // micro batch
-  int64_t length = 0;
-  int64_t micro_batches = 1;  // per step and data-parallel rank
-  Device device = Device::cpu;
-  int threads = 1;  // of the host
-  bool training = true;
-};
+using MemoryRequest = StageRequest;
+
+// What a rank needs. The placement is that of its stage.
+cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& plan,
+                                 const parallel::Placement& placement, int64_t replica);
 
 // What a rank of pipeline stage `stage` needs.
 cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage);

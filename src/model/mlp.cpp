@@ -7,26 +7,27 @@ namespace megalith::model {
 
 Mlp::Mlp(const ModelConfig& config, const parallel::ParameterStore& store, int64_t layer)
     : config_(config),
-      layer_(layer),
       norm_(config, store, layer_name(layer, "mlp.norm")),
       up_(store, layer_name(layer, config.swiglu ? "mlp.gate_up" : "mlp.up")),
-      down_(store, layer_name(layer, "mlp.down")) {}
+      down_(config, store, layer_name(layer, "mlp.down"), layer, DropoutSite::mlp_output) {}
 
-Mlp::Saved Mlp::allocate_saved(Arena& arena, int64_t tokens, bool keep_recomputable) const {
-  Saved saved{.statistics = norm_.allocate_statistics(arena, tokens)};
-  if (keep_recomputable) saved.normed = arena.allocate("mlp.normed", config_.compute, {tokens, config_.hidden});
-  saved.up = arena.allocate("mlp.up", config_.compute, {tokens, config_.up_width()});
-  if (keep_recomputable) saved.activated = arena.allocate("mlp.activated", config_.compute, {tokens, config_.ffn});
+Mlp::Saved Mlp::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_recomputable) const {
+  Saved saved{.statistics = norm_.allocate_statistics(arena, shape.rows)};
+  if (keep_recomputable) saved.normed = arena.allocate("mlp.normed", config_.compute, {shape.rows, config_.hidden});
+  saved.up = arena.allocate("mlp.up", config_.compute, {shape.tokens(), config_.up_width()});
+  if (keep_recomputable)
+    saved.activated = arena.allocate("mlp.activated", config_.compute, {shape.tokens(), config_.ffn});
   return saved;
 }
 
 void Mlp::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
   const ArenaScope scope(context.scratch);
-  const Tensor activated = saved.activated ? saved.activated : allocate_activated(context);
+  const Tensor activated = saved.activated ? saved.activated : allocate_activated(context.scratch, context);
   {
     const ArenaScope inner(context.scratch);
-    const Tensor normed = saved.normed ? saved.normed : norm_.allocate_output(context);
-    norm_.forward(context, input, normed, saved.statistics);
+    const Tensor rows = saved.normed ? saved.normed : norm_.allocate_rows(context.scratch, context);
+    norm_.forward(context, input, rows, saved.statistics);
+    const Tensor normed = context.tensor.gather(context.stream, context.scratch, rows);
     if (config_.swiglu) {
       up_.forward(context, normed, saved.up);
       activate(context, saved.up, activated);
@@ -34,18 +35,7 @@ void Mlp::forward(const Context& context, Tensor input, Tensor output, const Sav
       up_.forward_gelu(context, normed, saved.up, activated);
     }
   }
-  if (!drops_output()) {
-    down_.forward_onto(context, activated, input, output);
-    return;
-  }
-  const Tensor projected =
-      context.scratch.allocate("mlp.projected", config_.compute, {context.tokens(), config_.hidden});
-  down_.forward(context, activated, projected);
-  ops::dropout_add(context.stream,
-                   {.x = projected,
-                    .residual = input,
-                    .y = output,
-                    .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
+  down_.forward(context, activated, input, output);
 }
 
 void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
@@ -53,39 +43,32 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
   const ArenaScope scope(context.scratch);
   {
     const ArenaScope inner(context.scratch);
-    Tensor d_projected = gradient;
-    if (drops_output()) {
-      d_projected = context.scratch.allocate("mlp.d_projected", config_.compute, {context.tokens(), config_.hidden});
-      ops::dropout_add(context.stream,
-                       {.x = gradient,
-                        .y = d_projected,
-                        .dropout = context.dropout(config_.hidden_dropout, layer_, DropoutSite::mlp_output)});
-      down_.backward_bias(context, d_projected);
-    }
+    const Tensor d_product = down_.backward_product(context, gradient);
     Tensor activated = saved.activated;
     if (!activated) {
-      activated = allocate_activated(context);
+      activated = allocate_activated(context.kept(), context);
       activate(context, saved.up, activated);
     }
-    down_.backward_weight(context, d_projected, activated);
-    // The activation is no longer needed: its gradient takes its place.
-    down_.backward_input(context, d_projected, activated);
-    activate_backward(context, activated, saved.up);
+    down_.backward_weight(context, d_product, activated);
+    // The activation is no longer needed, unless a later product reads it: its gradient takes its place.
+    const Tensor d_activated =
+        context.deferred != nullptr ? allocate_activated(context.scratch, context) : activated;
+    down_.backward_input(context, d_product, d_activated);
+    activate_backward(context, d_activated, saved.up);
   }
   const Tensor d_up = saved.up;
-  Tensor normed = saved.normed;
-  if (!normed) {
-    normed = norm_.allocate_output(context);
-    norm_.forward(context, input, normed, saved.statistics);
+  {
+    const ArenaScope inner(context.scratch);
+    up_.backward_weight(context, d_up, norm_.output_again(context, input, saved.normed, saved.statistics));
   }
-  up_.backward_weight(context, d_up, normed);
-  const Tensor d_normed = norm_.allocate_output(context);
+  const Tensor d_normed = norm_.allocate_tokens(context);
   up_.backward_input(context, d_up, d_normed);
-  norm_.backward(context, d_normed, input, saved.statistics, gradient, gradient, input_bias_gradient);
+  norm_.backward(context, context.tensor.reduce(context.stream, d_normed), input, saved.statistics, gradient, gradient,
+                 input_bias_gradient);
 }
 
-Tensor Mlp::allocate_activated(const Context& context) const {
-  return context.scratch.allocate("mlp.activated", config_.compute, {context.tokens(), config_.ffn});
+Tensor Mlp::allocate_activated(Arena& arena, const Context& context) const {
+  return arena.allocate("mlp.activated", config_.compute, {context.tokens(), config_.ffn});
 }
 
 void Mlp::activate(const Context& context, Tensor up, Tensor activated) const {

@@ -13,6 +13,13 @@ Recompute parse_recompute(const std::string& granularity) {
 }
 }  // namespace
 
+ModelConfig part_of_layers(ModelConfig config, int64_t tensor) {
+  config.heads = div_exact(config.heads, tensor);
+  config.kv_heads = std::max<int64_t>(1, config.kv_heads / tensor);
+  config.ffn = div_exact(config.ffn, tensor);
+  return config;
+}
+
 ModelConfig make_model_config(const config::Run& run, int64_t vocabulary) {
   const config::Model& m = run.model;
   return {
@@ -38,6 +45,8 @@ ModelConfig make_model_config(const config::Run& run, int64_t vocabulary) {
       .attention_dropout = m.attention_dropout,
       .compute = config::compute_dtype(run.trainer),
       .recompute = parse_recompute(m.activations_checkpoint_granularity),
+      .recompute_layers = std::max<int64_t>(1, m.activations_checkpoint_num_layers),
+      .recompute_first_layers = m.activations_checkpoint_method == "block",
   };
 }
 

@@ -37,6 +37,10 @@ struct ModelConfig {
   double attention_dropout = 0.0;
   DType compute = DType::f32;
   Recompute recompute = Recompute::none;
+  // Under full recompute: how many blocks are made again together, or whether only so many of each chunk's first are,
+  // one by one, and the others are kept.
+  int64_t recompute_layers = 1;
+  bool recompute_first_layers = false;
 
   int64_t query_width() const { return heads * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
@@ -45,6 +49,9 @@ struct ModelConfig {
   int64_t up_width() const { return swiglu ? 2 * ffn : ffn; }
   bool has_norm_bias() const { return norm == ops::NormKind::layer_norm; }
 };
+
+// What one of `tensor` ranks computes of each layer: some of its heads and of its MLP's channels.
+ModelConfig part_of_layers(ModelConfig config, int64_t tensor);
 
 // From an effective (validated) run config and the size of its tokenizer's vocabulary.
 ModelConfig make_model_config(const config::Run& run, int64_t vocabulary);

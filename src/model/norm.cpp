@@ -11,8 +11,12 @@ Norm::Norm(const ModelConfig& config, const parallel::ParameterStore& store, con
   if (config.has_norm_bias()) bias_ = store[name + ".bias"];
 }
 
-Tensor Norm::allocate_output(const Context& context) const {
-  return context.scratch.allocate("norm.output", compute_, {context.tokens(), weight_.weight.cols()});
+Tensor Norm::allocate_rows(Arena& arena, const Context& context) const {
+  return arena.allocate("norm.output", compute_, {context.rows(), weight_.weight.cols()});
+}
+
+Tensor Norm::allocate_tokens(const Context& context) const {
+  return context.scratch.allocate("norm.d_output", compute_, {context.tokens(), weight_.weight.cols()});
 }
 
 NormStatistics Norm::allocate_statistics(Arena& arena, int64_t tokens) const {
@@ -30,6 +34,15 @@ void Norm::forward(const Context& context, Tensor x, Tensor y, const NormStatist
                                      .mean = statistics.mean,
                                      .rstd = statistics.rstd,
                                      .epsilon = epsilon_});
+}
+
+Tensor Norm::output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const {
+  Tensor rows = saved;
+  if (!rows) {
+    rows = allocate_rows(context.tensor.divides_tokens() ? context.scratch : context.kept(), context);
+    forward(context, x, rows, statistics);
+  }
+  return context.tensor.gather(context.stream, context.kept(), rows);
 }
 
 void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics,

@@ -19,11 +19,15 @@ class Norm {
  public:
   Norm(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name);
 
-  // A tensor (tokens, hidden) in scratch, for y or its gradient.
-  Tensor allocate_output(const Context& context) const;
+  // A tensor (rows, hidden), for y.
+  Tensor allocate_rows(Arena& arena, const Context& context) const;
+  // A tensor (tokens, hidden) in scratch: what ranks make of the gradient of y, before they add it up.
+  Tensor allocate_tokens(const Context& context) const;
   NormStatistics allocate_statistics(Arena& arena, int64_t tokens) const;
 
   void forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const;
+  // y of all tokens, for the gradient of the weights that read it: `saved`, or made again, in memory of context.kept().
+  Tensor output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const;
   // dx = residual_gradient + the gradient with respect to x; `dy` is the gradient with respect to y. bias_gradient,
   // optional: += the column sums of dx, for a bias that was added into x. residual_gradient may be absent or dx itself.
   void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor residual_gradient,

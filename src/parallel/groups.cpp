@@ -6,8 +6,11 @@ Groups make_groups(comm::World& world, const GroupsRequest& request) {
   const Mesh mesh(request.layout);
   MEGALITH_CHECK(mesh.world() == world.size(), "a layout of {} ranks in a world of {}", mesh.world(), world.size());
   const int rank = world.rank();
-  const auto make = [&](const char* name, std::vector<int> ranks) {
-    return ranks.size() > 1 ? world.make_group(name, std::move(ranks)) : nullptr;
+  const auto make = [&](const char* name, std::vector<int> ranks) -> std::unique_ptr<comm::Communicator> {
+    if (ranks.size() < 2) return nullptr;
+    std::unique_ptr<comm::Communicator> group = world.make_group(name, std::move(ranks));
+    group->set_deadline(request.deadline);
+    return group;
   };
   const int64_t kv_replicas = std::max<int64_t>(1, request.layout.tensor / request.kv_heads);
   Groups groups;

@@ -22,6 +22,7 @@ struct GroupsRequest {
   Layout layout = {};
   int64_t kv_heads = 0;
   bool tied_embeddings = false;
+  double deadline = 600.0;  // seconds that a call may take
 };
 
 // Every rank of the world calls it, with the same request.

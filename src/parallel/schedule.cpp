@@ -74,4 +74,18 @@ std::vector<Schedule> pipeline_schedules(const Layout& layout, int64_t micro_bat
   return with_transfers(orders);
 }
 
+std::vector<Schedule> evaluation_schedules(const Layout& layout, int64_t micro_batches) {
+  // Blocks of as many micro batches as there are stages fill the pipeline, whatever the number of chunks.
+  Schedule order;
+  for (int64_t begin = 0; begin < micro_batches; begin += layout.pipeline) {
+    const int64_t end = std::min(micro_batches, begin + layout.pipeline);
+    for (int64_t chunk = 0; chunk < layout.chunks; ++chunk) {
+      for (int64_t i = begin; i < end; ++i)
+        order.push_back({.kind = ActionKind::forward, .chunk = chunk, .micro_batch = i});
+    }
+  }
+  const std::vector<Schedule> orders(static_cast<size_t>(layout.pipeline), order);
+  return layout.pipeline == 1 ? orders : with_transfers(orders);
+}
+
 }  // namespace megalith::parallel

@@ -71,4 +71,7 @@ std::string schedule_problem(const Layout& layout, int64_t micro_batches);
 // several chunks, or ZB-H1. A user error where schedule_problem() has something to say.
 std::vector<Schedule> pipeline_schedules(const Layout& layout, int64_t micro_batches);
 
+// Forward alone, of each micro batch through all chunks.
+std::vector<Schedule> evaluation_schedules(const Layout& layout, int64_t micro_batches);
+
 }  // namespace megalith::parallel

@@ -4,47 +4,55 @@
 
 namespace megalith::train {
 
-BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, DType main, int64_t batch, int64_t length)
-    : batch_(batch), length_(length) {
-  const int64_t tokens = batch * length;
-  const int64_t begin = arena.used();
-  ids_ = arena.allocate("ids", DType::i32, {tokens});
-  targets_ = arena.allocate("targets", DType::i32, {tokens});
-  document_starts_ = arena.allocate("document_starts", DType::i32, {tokens});
-  positions_ = arena.allocate("positions", DType::i32, {tokens});
-  weights_ = arena.allocate("weights", main, {tokens});
-  sample_ids_ = arena.allocate("sample_ids", DType::i64, {batch});
-  all_ = Tensor(ids_.data, DType::i32, {(arena.used() - begin) / size_of(DType::i32)}, stream.device());
+BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes) : sizes_(sizes) {
+  const int64_t tokens = sizes.batch * sizes.length;
+  for (int64_t i = 0; i < sizes.count; ++i) {
+    Room& room = rooms_.emplace_back();
+    const int64_t begin = arena.used();
+    room.all.ids = arena.allocate("ids", DType::i32, {tokens});
+    room.all.targets = arena.allocate("targets", DType::i32, {tokens});
+    room.all.document_starts = arena.allocate("document_starts", DType::i32, {tokens});
+    room.all.positions = arena.allocate("positions", DType::i32, {tokens});
+    room.all.weights = arena.allocate("weights", sizes.main, {tokens});
+    room.all.sample_ids = arena.allocate("sample_ids", DType::i64, {sizes.batch});
+    room.all.first_positions = arena.allocate("first_positions", DType::i32, {sizes.batch});
+    const int64_t units = (arena.used() - begin) / size_of(DType::i32);
+    room.bytes = Tensor(room.all.ids.data, DType::i32, {units}, stream.device());
+  }
+  const int64_t bytes = rooms_.front().bytes.bytes();
   for (int i = 0; i < kStagings; ++i) {
-    stagings_.push_back({.memory = std::make_unique<StagingMemory>(stream.device(), all_.bytes(), "batch")});
+    stagings_.push_back({.memory = std::make_unique<StagingMemory>(stream.device(), bytes, "batch")});
   }
 }
 
-void BatchBuffers::upload(Stream& stream, const data::MicroBatch& micro_batch) {
-  MEGALITH_CHECK(micro_batch.batch == batch_ && micro_batch.length == length_,
-                 "micro batch of {} x {} tokens, engine of {} x {}", micro_batch.batch, micro_batch.length, batch_,
-                 length_);
+void BatchBuffers::upload(Stream& stream, int64_t number, const data::MicroBatch& micro_batch) {
+  MEGALITH_CHECK(micro_batch.batch == sizes_.batch && micro_batch.length == sizes_.length,
+                 "micro batch of {} x {} tokens, room for {} x {}", micro_batch.batch, micro_batch.length, sizes_.batch,
+                 sizes_.length);
+  Room& room = rooms_[static_cast<size_t>(number)];
   Staging& staging = stagings_[next_];
   next_ = (next_ + 1) % stagings_.size();
   staging.uploaded.wait();
   const auto place = [&](const Tensor& tensor) {
-    return staging.memory->data() + (static_cast<std::byte*>(tensor.data) - static_cast<std::byte*>(all_.data));
+    return staging.memory->data() + (static_cast<std::byte*>(tensor.data) - static_cast<std::byte*>(room.bytes.data));
   };
   const auto put = [&](const auto& values, const Tensor& tensor) {
-    if (!values.empty()) std::memcpy(place(tensor), values.data(), static_cast<size_t>(tensor.bytes()));
+    if (values.empty()) return Tensor();
+    std::memcpy(place(tensor), values.data(), static_cast<size_t>(tensor.bytes()));
+    return tensor;
   };
-  put(micro_batch.inputs, ids_);
-  put(micro_batch.targets, targets_);
-  put(micro_batch.document_starts, document_starts_);
-  put(micro_batch.position_ids, positions_);
-  put(micro_batch.sample_ids, sample_ids_);
-  dispatch_float(weights_.dtype, [&]<class T>(std::type_identity<T>) {
-    T* weights = reinterpret_cast<T*>(place(weights_));
+  room.seen.ids = put(micro_batch.inputs, room.all.ids);
+  room.seen.targets = put(micro_batch.targets, room.all.targets);
+  room.seen.document_starts = put(micro_batch.document_starts, room.all.document_starts);
+  room.seen.positions = put(micro_batch.position_ids, room.all.positions);
+  room.seen.sample_ids = put(micro_batch.sample_ids, room.all.sample_ids);
+  room.seen.first_positions = put(micro_batch.first_positions, room.all.first_positions);
+  room.seen.weights = room.all.weights;
+  dispatch_float(sizes_.main, [&]<class T>(std::type_identity<T>) {
+    T* weights = reinterpret_cast<T*>(place(room.all.weights));
     for (size_t i = 0; i < micro_batch.weights.size(); ++i) weights[i] = T(micro_batch.weights[i]);
   });
-  has_document_starts_ = !micro_batch.document_starts.empty();
-  has_positions_ = !micro_batch.position_ids.empty();
-  copy(stream, Tensor(staging.memory->data(), all_.dtype, all_.shape), all_);
+  copy(stream, Tensor(staging.memory->data(), room.bytes.dtype, room.bytes.shape), room.bytes);
   staging.uploaded.record(stream);
 }
 

@@ -10,35 +10,41 @@
 
 namespace megalith::train {
 
-// One micro batch in the memory of the device. Uploads do not wait for the device: they go through a few buffers in
+// A micro batch in the memory of the device; what it does not have is absent.
+struct DeviceBatch {
+  Tensor ids, targets, weights, sample_ids, first_positions, document_starts, positions;
+};
+
+// Room for a few micro batches in the memory of the device. Uploads do not wait for it: they go through some buffers in
 // turn.
 class BatchBuffers {
  public:
-  BatchBuffers(Stream& stream, Arena& arena, DType main, int64_t batch, int64_t length);
+  struct Sizes {
+    DType main = DType::f32;
+    int64_t batch = 0;
+    int64_t length = 0;
+    int64_t count = 1;  // of micro batches
+  };
+  BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes);
 
-  void upload(Stream& stream, const data::MicroBatch& micro_batch);
+  void upload(Stream& stream, int64_t number, const data::MicroBatch& micro_batch);
 
-  Tensor ids() const { return ids_; }
-  Tensor targets() const { return targets_; }
-  Tensor weights() const { return weights_; }
-  Tensor sample_ids() const { return sample_ids_; }
-  // Absent where the micro batch uploaded last had none.
-  Tensor document_starts() const { return has_document_starts_ ? document_starts_ : Tensor(); }
-  Tensor positions() const { return has_positions_ ? positions_ : Tensor(); }
+  const DeviceBatch& operator[](int64_t number) const { return rooms_[static_cast<size_t>(number)].seen; }
 
  private:
+  struct Room {
+    DeviceBatch all;   // as allocated
+    DeviceBatch seen;  // of the micro batch uploaded last
+    Tensor bytes;      // of those tensors, which lie together
+  };
   struct Staging {
     std::unique_ptr<StagingMemory> memory;
     StreamMark uploaded;
   };
   static constexpr int kStagings = 3;
 
-  int64_t batch_;
-  int64_t length_;
-  Tensor ids_, targets_, document_starts_, positions_, weights_, sample_ids_;
-  Tensor all_;  // the bytes of the tensors above, which lie together
-  bool has_document_starts_ = false;
-  bool has_positions_ = false;
+  Sizes sizes_;
+  std::vector<Room> rooms_;
   std::vector<Staging> stagings_;
   size_t next_ = 0;
 };

@@ -49,13 +49,12 @@ int64_t peak_resident_bytes() {
 
 // The median of the timed steps; each is timed from the end of the one before it.
 double time_steps(Engine& engine, const config::Run& run, const BenchStepOptions& options, BenchStepResult& result) {
-  const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
   const double begin = monotonic_seconds();
   Progress progress;
   std::vector<StreamMark> ends(static_cast<size_t>(options.warm_up + options.steps));
   for (int64_t step = 0; step < std::ssize(ends); ++step) {
     const data::StepBatch batch = random_step(engine.options(), options.micro_batches, step);
-    run_step(engine, schedule, batch, step, optim::learning_rate(run.model.optim, step), progress);
+    run_step(engine, batch, {.step = step, .learning_rate = optim::learning_rate(run.model.optim, step)}, progress);
     ends[static_cast<size_t>(step)].record(engine.stream());
     if (step == 0) {
       engine.stream().wait();
@@ -72,13 +71,12 @@ double time_steps(Engine& engine, const config::Run& run, const BenchStepOptions
 }
 
 void profile(Engine& engine, const config::Run& run, const BenchStepOptions& options, BenchStepResult& result) {
-  const parallel::Schedule schedule = parallel::single_stage_schedule(options.micro_batches);
   const data::StepBatch batch = random_step(engine.options(), options.micro_batches, 0);
   Progress progress;
   engine.set_recording(false);
   result.copy_bytes_per_second = copy_rate(engine.stream(), engine.scratch_memory());
   result.operations =
-      profile_ops(engine.stream(), [&] { run_step(engine, schedule, batch, 0, run.model.optim.lr, progress); });
+      profile_ops(engine.stream(), [&] { run_step(engine, batch, {.learning_rate = run.model.optim.lr}, progress); });
   result.floor_seconds = floor_seconds(result.operations, result.copy_bytes_per_second);
 }
 
@@ -93,7 +91,9 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
   const double begin = monotonic_seconds();
   {
     check_device(run, request);
-    Engine engine(training_options(run, vocabulary.size));
+    EngineOptions engine_options = training_options(run, vocabulary.size);
+    engine_options.stage.micro_batches = options.micro_batches;
+    Engine engine(engine_options);
     engine.initialise(static_cast<uint64_t>(run.model.seed));
     make_plans(engine, run, {});
     const double ready = monotonic_seconds() - begin;

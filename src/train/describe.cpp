@@ -26,28 +26,28 @@ Device device_of(const config::Trainer& trainer) {
 
 model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) {
   const config::Model& m = run.model;
-  const int threads = static_cast<int>(run.trainer.cpu_threads > 0 ? run.trainer.cpu_threads : available_cores());
+  // The ranks of a machine share its cores.
+  const int64_t cores_each = std::max<int64_t>(1, available_cores() / run.trainer.devices);
+  const int threads = static_cast<int>(run.trainer.cpu_threads > 0 ? run.trainer.cpu_threads : cores_each);
   return {.config = model::make_model_config(run, vocabulary),
           .layout = layout_of(run),
           .batch = m.micro_batch_size,
           .length = m.encoder_seq_length,
           .micro_batches = config::micro_batches_per_step(run),
           .device = device_of(run.trainer),
-          .threads = threads};
+          .threads = threads,
+          .bucket_elements = bucket_elements_of(run),
+          .reduces_in_bf16 = run.model.optim.grad_sync_dtype == "bf16"};
 }
 
 EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
-  const model::MemoryRequest request = memory_request(run, vocabulary);
-  return {.model = request.config,
-          .device = request.device,
-          .batch = request.batch,
-          .length = request.length,
-          .threads = request.threads,
+  return {.stage = memory_request(run, vocabulary),
           .seed = static_cast<uint64_t>(run.model.seed),
           .deterministic = run.trainer.deterministic,
           .optimizer = {.optim = run.model.optim,
                         .clip_norm = run.trainer.gradient_clip_val,
-                        .stop_at_non_finite = run.on_non_finite == "stop"}};
+                        .stop_at_non_finite = run.on_non_finite == "stop"},
+          .deadline = run.trainer.communication_timeout};
 }
 
 std::string describe_model(const config::Run& run, int64_t vocabulary) {

@@ -1,14 +1,11 @@
 #include "train/engine.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "core/device.h"
 #include "core/trace.h"
 #include "model/parameters.h"
-#include "ops/sum.h"
-#include "optim/master_weights.h"
+#include "ops/elementwise.h"
 
 namespace megalith::train {
 
@@ -19,12 +16,14 @@ Arenas::Arenas(Device device, const cost::MemoryTable& table, bool training)
       moments("moments", device, training ? table.bytes_of("moments") : 0),
       optimizer("optimizer", device, training ? table.bytes_of("optimizer") : 0),
       activations("activations", device, table.bytes_of("activations")),
+      reduction("reduction", device, training ? table.bytes_of("reduction") : 0),
       scratch("scratch", device, table.bytes_of("scratch")),
       batch("batch", device, table.bytes_of("batch")) {}
 
 int64_t Arenas::bytes() const {
   int64_t sum = 0;
-  for (const Arena* arena : {&weights, &gradients, &masters, &moments, &optimizer, &activations, &scratch, &batch}) {
+  for (const Arena* arena : {&weights, &gradients, &masters, &moments, &optimizer, &activations,
+                             &reduction, &scratch, &batch}) {
     sum += arena->capacity();
   }
   return sum;
@@ -32,64 +31,60 @@ int64_t Arenas::bytes() const {
 
 namespace {
 
-// A run goes on with the model and the precision that it was started with.
-void check_fit(const checkpoint::Loaded& checkpoint, const checkpoint::NamedTensor& wanted) {
-  const std::vector<checkpoint::TensorInfo>& held = checkpoint.manifest().tensors;
-  const auto found = std::find_if(held.begin(), held.end(), [&](const checkpoint::TensorInfo& info) {
-    return info.kind == wanted.kind && info.name == wanted.name;
-  });
-  if (found == held.end()) {
-    user_error("{} does not fit this config: it has no {} of {}", checkpoint.path().string(),
-               checkpoint::name_of(wanted.kind), wanted.name);
-  }
-  if (found->shape != wanted.tensor.shape || found->dtype != wanted.tensor.dtype) {
-    user_error("{} does not fit this config: {} of {} are {} {} there, {} {} here", checkpoint.path().string(),
-               checkpoint::name_of(wanted.kind), wanted.name, name_of(found->dtype), to_string(found->shape),
-               name_of(wanted.tensor.dtype), to_string(wanted.tensor.shape));
-  }
-}
-
-// What end_step() copies to the host.
-struct StepTelling {
-  ops::UpdateScalars update;
-  double loss_sum;
-};
-
 Tensor on_host(void* data, const Tensor& like) {
   return Tensor(data, like.dtype, like.shape);
 }
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options)
+Engine::Engine(const EngineOptions& options, comm::World* world)
     : options_(options),
-      pool_(options.threads),
-      stream_(pool_, options.device),
-      used_before_(options.device == Device::cuda ? device_memory().used : 0),
-      memory_(model::memory_of_stage({.config = options.model,
-                                      .batch = options.batch,
-                                      .length = options.length,
-                                      .device = options.device,
-                                      .threads = options.threads,
-                                      .training = options.training},
-                                     0)),
-      arenas_(options.device, memory_, options.training),
-      store_(model::logical_parameters(options.model), options.model.compute, arenas_.weights,
-             options.training ? &arenas_.gradients : nullptr),
-      chunk_(options_.model, store_, stream_, arenas_.activations, options.batch, options.length),
-      batch_(stream_, arenas_.batch, main_dtype(options.model.compute), options.batch, options.length) {
-  if (options.training) {
+      place_(parallel::Mesh(options.stage.layout).coordinates_of(world != nullptr ? world->rank() : 0)),
+      groups_(world != nullptr ? make_groups(*world, {.layout = options.stage.layout,
+                                                      .kv_heads = options.stage.config.kv_heads,
+                                                      .tied_embeddings = options.stage.config.tied_embeddings,
+                                                      .deadline = options.deadline})
+                               : parallel::Groups{}),
+      pool_(options.stage.threads),
+      stream_(pool_, options.stage.device),
+      used_before_(options.stage.device == Device::cuda ? device_memory().used : 0),
+      table_(model::logical_parameters(options.stage.config)),
+      placement_(place_parameters(options.stage, table_, place_.pp, place_.tp)),
+      plan_(model::StagePlans(options.stage).of_stage(place_.pp, placement_.chunks_of_buckets())),
+      memory_(memory_of_plan(options.stage, plan_, placement_, replica())),
+      arenas_(options.stage.device, memory_, options.stage.training),
+      store_({.placement = placement_, .compute = options.stage.config.compute, .replica = replica()}, arenas_.weights,
+             options.stage.training ? &arenas_.gradients : nullptr) {
+  const Tensor scalars =
+      arenas_.batch.allocate("step scalars", DType::f64, {static_cast<int64_t>(sizeof(ops::StepScalars) / 8) + kSums});
+  scalars_ = static_cast<ops::StepScalars*>(scalars.data);
+  sums_ = reinterpret_cast<StepSums*>(scalars_ + 1);
+  if (options.stage.training) {
+    sync_ = std::make_unique<parallel::ReplicaSync>(
+        store_, groups_, parallel::ReplicaSyncOptions{.reduces_in_bf16 = options.stage.reduces_in_bf16},
+        arenas_.reduction);
     optimizer_ = std::make_unique<optim::Optimizer>(
         options.optimizer, store_, stream_,
         optim::OptimizerArenas{.masters = arenas_.masters, .moments = arenas_.moments, .table = arenas_.optimizer});
   }
-  losses_ = arenas_.batch.allocate("losses", main_dtype(options.model.compute), {options.batch * options.length});
-  const Tensor scalars = arenas_.batch.allocate("step scalars", DType::f64, {3});
-  scalars_ = static_cast<ops::StepScalars*>(scalars.data);
-  static_assert(sizeof(ops::StepScalars) == 2 * sizeof(double));
-  loss_sum_ = Tensor(scalars.as<double>() + 2, DType::f64, {1}, options.device);
+  stage_ = std::make_unique<Stage>(StageParts{
+      .plan = plan_,
+      .layout = options_.stage.layout,
+      .store = store_,
+      .groups = groups_,
+      .sync = sync_.get(),
+      .stream = stream_,
+      .activations = arenas_.activations,
+      .scratch = arenas_.scratch,
+      .batch = arenas_.batch,
+      .deferred_bytes_per_layer = memory_.deferred_bytes_per_layer,
+      .split = {.length = options.stage.length, .ranks = options.stage.layout.context, .rank = place_.cp},
+      .scalars = scalars_,
+      .seed = options.seed,
+      .deterministic = options.deterministic});
+  stage_->set_recording(options.records_graphs);
   for (StepSlot& slot : slots_) {
-    slot.memory = std::make_unique<StagingMemory>(options.device, sizeof(StepTelling), "step results");
+    slot.memory = std::make_unique<StagingMemory>(options.stage.device, sizeof(StepTelling), "step results");
   }
 }
 
@@ -98,6 +93,14 @@ Engine::~Engine() {
     stream_.wait();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): whoever used the engine has seen it
   }
+}
+
+int64_t Engine::replica() const {
+  return place_.dp * options_.stage.layout.context + place_.cp;
+}
+
+bool Engine::tells_losses() const {
+  return plan_.parts.back().has_head && place_.tp == 0;
 }
 
 void Engine::initialise(uint64_t seed) {
@@ -110,16 +113,7 @@ void Engine::make_plans(const data::MicroBatch& example) {
   {
     const ops::PlanTuning tuning(stream_);
     ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = 0, .gradient_scale = 1e-4}});
-    batch_.upload(stream_, example);
-    for (const bool first : {true, false}) {
-      if (!options_.training) {
-        chunk_.evaluate(context(false), batch_.ids(), targets());
-        continue;
-      }
-      first_of_step_ = first;
-      chunk_.forward(context(true), batch_.ids(), targets());
-      chunk_.backward(context(true), batch_.ids());
-    }
+    stage_->rehearse(example);
     stream_.wait();
   }
   const int64_t outside = device_memory().used - used_before_ - arenas_.bytes();
@@ -128,51 +122,72 @@ void Engine::make_plans(const data::MicroBatch& example) {
   }
 }
 
-void Engine::begin_step(int64_t step, double scale) {
-  StepSlot& slot = current_slot();
-  slot.scale = scale;
-  slot.backward_count = 0;
-  first_of_step_ = true;
-  ops::set_step_scalars(
-      stream_, {.scalars = scalars_, .values = {.step = static_cast<uint64_t>(step), .gradient_scale = scale}});
+Tensor Engine::sum(double StepSums::*which) const {
+  return Tensor(&(sums_->*which), DType::f64, {1}, stream_.device());
+}
+
+void Engine::begin_step(int64_t step, double weight) {
+  current_slot().backward_count = 0;
+  // A token counts the same wherever micro batches, ranks and masks fall.
+  const Tensor total = sum(&StepSums::weight);
+  ops::fill(stream_, {.x = total, .value = place_.cp == 0 ? weight : 0.0});
+  if (groups_.replicas != nullptr) groups_.replicas->all_reduce(stream_, total).wait(stream_);
+  ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = static_cast<uint64_t>(step)}});
+  ops::weigh_step(stream_, {.scalars = scalars_, .total_weight = total.as<double>()});
   store_.zero_summed_gradients(stream_);
 }
 
-void Engine::run(RecordedWork& work, const std::function<void()>& body) {
-  if (options_.records_graphs) {
-    work.run(stream_, body);
-  } else {
-    body();
+void Engine::act(size_t action, const std::vector<data::MicroBatch>& micro_batches) {
+  const parallel::Action& what = plan_.training.schedule[action];
+  if (!parallel::is_compute(what) || what.kind == parallel::ActionKind::forward) {
+    stage_->train(action, micro_batches);
+    return;
   }
-}
-
-void Engine::forward(const data::MicroBatch& micro_batch) {
-  batch_.upload(stream_, micro_batch);
-  run(recorded_[first_of_step_ ? 0 : 1].forward, [&] {
-    chunk_.forward(context(true), batch_.ids(), targets());
-    ops::sum(stream_, {.x = losses_, .total = loss_sum_, .adds = !first_of_step_});
-  });
-}
-
-void Engine::backward() {
   StepSlot& slot = current_slot();
   if (slot.backward_count == slot.backwards.size()) slot.backwards.emplace_back();
   auto& [begin, end] = slot.backwards[slot.backward_count++];
   begin.record(stream_);
-  run(recorded_[first_of_step_ ? 0 : 1].backward, [&] { chunk_.backward(context(true), batch_.ids()); });
+  stage_->train(action, micro_batches);
   end.record(stream_);
-  first_of_step_ = false;
 }
 
-void Engine::end_step(double learning_rate, int64_t update) {
+void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) {
   const TraceRange range("update");
-  optimizer_->update(stream_, learning_rate, update);
+  stage_->finish();
+  sync_->finish_reductions(stream_);
+  copy_own_sums(requests_stop);
+  optim::SumOverRanks over_ranks;
+  if (groups_.world != nullptr) {
+    over_ranks = [&](Stream& stream, const Tensor& squared_norm) {
+      copy(stream, squared_norm, sum(&StepSums::squared_norm));
+      groups_.world->all_reduce(stream, rank_sums()).wait(stream);
+      copy(stream, sum(&StepSums::squared_norm), squared_norm);
+    };
+  }
+  optimizer_->update(stream_, learning_rate, update, over_ranks);
   StepSlot& slot = current_slot();
   const Tensor scalars = optimizer_->scalars();
-  copy(stream_, scalars, on_host(slot.memory->data(), scalars));
-  copy(stream_, loss_sum_, on_host(slot.memory->data() + offsetof(StepTelling, loss_sum), loss_sum_));
+  const Tensor sums(sums_, DType::f64, {kSums}, stream_.device());
+  copy(stream_, scalars, on_host(slot.memory->data() + offsetof(StepTelling, update), scalars));
+  copy(stream_, sums, on_host(slot.memory->data() + offsetof(StepTelling, sums), sums));
   slot.done.record(stream_);
   ++steps_ended_;
+}
+
+// What this rank adds to the sums over all ranks, but for the norm.
+void Engine::copy_own_sums(bool requests_stop) {
+  if (tells_losses()) {
+    copy(stream_, stage_->loss_sum(), sum(&StepSums::loss));
+  } else {
+    ops::fill(stream_, {.x = sum(&StepSums::loss), .value = 0.0});
+  }
+  ops::fill(stream_, {.x = sum(&StepSums::stop_requests), .value = requests_stop ? 1.0 : 0.0});
+}
+
+// Those of StepSums that are added up over all ranks.
+Tensor Engine::rank_sums() const {
+  constexpr int64_t kCount = offsetof(StepSums, weight) / sizeof(double);
+  return Tensor(sums_, DType::f64, {kCount}, stream_.device());
 }
 
 StepResult Engine::result_of_step(int steps_back) {
@@ -182,8 +197,9 @@ StepResult Engine::result_of_step(int steps_back) {
   slot.done.wait();
   StepTelling telling;
   std::memcpy(&telling, slot.memory->data(), sizeof(telling));
-  StepResult result{.loss = telling.loss_sum * slot.scale,
-                    .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0}};
+  StepResult result{.loss = telling.sums.weight > 0.0 ? telling.sums.loss / telling.sums.weight : 0.0,
+                    .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0},
+                    .stop_requested = telling.sums.stop_requests > 0.0};
   for (size_t i = 0; i < slot.backward_count; ++i) {
     result.backward_seconds += StreamMark::seconds_between(slot.backwards[i].first, slot.backwards[i].second);
   }
@@ -193,143 +209,24 @@ StepResult Engine::result_of_step(int steps_back) {
   return result;
 }
 
-double Engine::evaluate(const data::MicroBatch& micro_batch) {
-  batch_.upload(stream_, micro_batch);
-  chunk_.evaluate(context(false), batch_.ids(), targets());
-  ops::sum(stream_, {.x = losses_, .total = loss_sum_});
-  double total = 0.0;
-  copy(stream_, loss_sum_, on_host(&total, loss_sum_));
+EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight) {
+  MEGALITH_CHECK(std::ssize(micro_batches) == options_.stage.micro_batches, "{} micro batches, {} are planned",
+                 micro_batches.size(), options_.stage.micro_batches);
+  for (size_t i = 0; i < plan_.evaluation.schedule.size(); ++i) stage_->evaluate(i, micro_batches);
+  stage_->finish();
+  copy_own_sums(false);
+  // The place of the norm, of which there is none here, takes the weight.
+  const bool tells_weight = tells_losses() && place_.cp == 0;
+  ops::fill(stream_, {.x = sum(&StepSums::squared_norm), .value = tells_weight ? weight : 0.0});
+  if (groups_.world != nullptr) groups_.world->all_reduce(stream_, rank_sums()).wait(stream_);
+  StepSums sums;
+  copy(stream_, rank_sums(), on_host(&sums, rank_sums()));
   stream_.wait();
-  return total;
-}
-
-model::Context Engine::context(bool training) {
-  return {.stream = stream_,
-          .scratch = arenas_.scratch,
-          .batch = options_.batch,
-          .length = options_.length,
-          .sample_ids = batch_.sample_ids(),
-          .document_starts = batch_.document_starts(),
-          .positions = batch_.positions(),
-          .seed = options_.seed,
-          .step = &scalars_->step,
-          .training = training,
-          .first_of_step = first_of_step_,
-          .deterministic = options_.deterministic};
-}
-
-model::Targets Engine::targets() const {
-  return {.ids = batch_.targets(),
-          .weights = batch_.weights(),
-          .losses = losses_,
-          .gradient_scale = &scalars_->gradient_scale};
+  return {.loss = sums.loss, .weight = sums.squared_norm};
 }
 
 Tensor Engine::scratch_memory() const {
   return arenas_.activations.whole();
-}
-
-std::vector<Engine::DeviceState> Engine::device_state() const {
-  std::vector<DeviceState> states;
-  for (size_t i = 0; i < store_.all().size(); ++i) {
-    const parallel::Parameter& parameter = store_.all()[i];
-    DeviceState& state = states.emplace_back(DeviceState{.name = parameter.spec->name, .weight = parameter.weight});
-    if (!optimizer_) continue;
-    state.remainder = optimizer_->states()[i].remainder;
-    state.exp_avg = optimizer_->states()[i].exp_avg;
-    state.exp_avg_sq = optimizer_->states()[i].exp_avg_sq;
-  }
-  return states;
-}
-
-// The tensor itself where it is in host memory already.
-Tensor Engine::to_host(const Tensor& tensor) {
-  if (!tensor || tensor.device == Device::cpu) return tensor;
-  const Tensor copied = host_copy_->allocate("copy", tensor.dtype, tensor.shape);
-  copy(stream_, tensor, copied);
-  return copied;
-}
-
-std::vector<checkpoint::NamedTensor> Engine::host_state() {
-  using checkpoint::TensorKind;
-  const std::vector<DeviceState> states = device_state();
-  if (!host_copy_) {
-    int64_t bytes = 0;
-    for (const DeviceState& state : states) {
-      for (const Tensor& tensor : {state.weight, state.remainder, state.exp_avg, state.exp_avg_sq}) {
-        bytes += tensor.device == Device::cpu ? 0 : Arena::footprint(tensor.dtype, tensor.elements());
-      }
-      if (state.remainder) bytes += Arena::footprint(DType::f32, state.remainder.elements());
-    }
-    host_copy_ = std::make_unique<Arena>("checkpoint copy", Device::cpu, bytes);
-  }
-  host_copy_->release_to(0);
-  std::vector<checkpoint::NamedTensor> tensors;
-  for (const DeviceState& state : states) {
-    const Tensor weight = to_host(state.weight);
-    tensors.push_back({state.name, TensorKind::weights, weight});
-    if (!optimizer_) continue;
-    if (const Tensor remainder = to_host(state.remainder)) {
-      stream_.wait();
-      const Tensor master = host_copy_->allocate(state.name, DType::f32, weight.shape);
-      optim::join_masters(weight, remainder, master);
-      tensors.push_back({state.name, TensorKind::master, master});
-    }
-    tensors.push_back({state.name, TensorKind::exp_avg, to_host(state.exp_avg)});
-    tensors.push_back({state.name, TensorKind::exp_avg_sq, to_host(state.exp_avg_sq)});
-  }
-  stream_.wait();
-  return tensors;
-}
-
-void Engine::restore(checkpoint::Loaded& checkpoint) {
-  using checkpoint::TensorKind;
-  const std::vector<DeviceState> states = device_state();
-  for (const DeviceState& state : states) {
-    check_fit(checkpoint, {state.name, TensorKind::weights, state.weight});
-    if (state.remainder) check_fit(checkpoint, {state.name, TensorKind::master, state.exp_avg});
-    if (state.exp_avg) check_fit(checkpoint, {state.name, TensorKind::exp_avg, state.exp_avg});
-    if (state.exp_avg_sq) check_fit(checkpoint, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
-  }
-  for (const DeviceState& state : states) {
-    if (state.remainder) {
-      restore_master(checkpoint, state);
-    } else {
-      load_to_device(checkpoint, stream_, {state.name, TensorKind::weights, state.weight});
-    }
-    if (!optimizer_) continue;
-    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg, state.exp_avg});
-    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
-  }
-}
-
-// The weights follow from their master.
-void Engine::restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state) {
-  const Shape shape = state.weight.shape;
-  const auto elements = static_cast<size_t>(shape.elements());
-  std::vector<float> master(elements);
-  std::vector<bfloat16> weights(elements);
-  std::vector<int16_t> remainder(elements);
-  const Tensor joined(master.data(), DType::f32, shape);
-  const Tensor high(weights.data(), DType::bf16, shape);
-  const Tensor low(remainder.data(), DType::i16, shape);
-  checkpoint.load_tensor(checkpoint::TensorKind::master, state.name, joined);
-  optim::split_masters(joined, high, low);
-  copy(stream_, high, state.weight);
-  copy(stream_, low, state.remainder);
-  stream_.wait();
-}
-
-void load_to_device(checkpoint::Loaded& checkpoint, Stream& stream, const checkpoint::NamedTensor& tensor) {
-  if (stream.device() == Device::cpu) {
-    checkpoint.load_tensor(tensor.kind, tensor.name, tensor.tensor);
-    return;
-  }
-  std::vector<std::byte> staging(static_cast<size_t>(tensor.tensor.bytes()));
-  const Tensor host = on_host(staging.data(), tensor.tensor);
-  checkpoint.load_tensor(tensor.kind, tensor.name, host);
-  copy(stream, host, tensor.tensor);
-  stream.wait();
 }
 
 }  // namespace megalith::train

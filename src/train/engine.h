@@ -5,15 +5,16 @@
 #include <vector>
 
 #include "checkpoint/store.h"
+#include "comm/world.h"
 #include "config/run_config.h"
 #include "cost/memory.h"
 #include "data/batch.h"
-#include "model/chunk.h"
 #include "model/memory_plan.h"
 #include "ops/plans.h"
-#include "ops/step_scalars.h"
 #include "optim/optimizer.h"
-#include "train/batch_buffers.h"
+#include "parallel/groups.h"
+#include "parallel/replica_sync.h"
+#include "train/stage.h"
 
 namespace megalith::train {
 
@@ -32,41 +33,46 @@ struct Arenas {
   Arena moments;
   Arena optimizer;
   Arena activations;
+  Arena reduction;
   Arena scratch;
   Arena batch;
 };
 
 struct EngineOptions {
-  model::ModelConfig model;
-  Device device = Device::cpu;
-  int64_t batch = 1;  // micro batch
-  int64_t length = 0;
-  int threads = 1;
+  model::StageRequest stage;
   uint64_t seed = 0;  // of dropout
-  bool training = true;
   bool deterministic = true;
   bool records_graphs = true;  // on a GPU
   optim::OptimizerOptions optimizer = {};
+  double deadline = 600.0;  // seconds for the ranks of a call to arrive
 };
 
 struct UpdateResult {
   double gradient_norm = 0.0;
   bool skipped = false;          // a gradient was not finite: nothing was changed
-  std::string first_non_finite;  // the parameter it was found in
+  std::string first_non_finite;  // the parameter it was found in; empty where another rank found it
 };
 
-// What a step did.
+// What a step did, on all ranks.
 struct StepResult {
   double loss = 0.0;  // mean over the weighted tokens
   double backward_seconds = 0.0;
   UpdateResult update;
+  bool stop_requested = false;  // some rank asked for it in end_step()
 };
 
-// What one rank computes with: memory, model, optimizer. It knows nothing of files, steps to come or who watches. On a
-// GPU its calls ask and do not wait; only result_of_step() and evaluate() do.
+struct EvaluationSum {
+  double loss = 0.0;    // weighted
+  double weight = 0.0;  // of the targets
+};
+
+// What one rank computes with: memory, its part of the model, optimizer, and the ranks it works with. It knows nothing
+// of files, steps to come or who watches. On a GPU its calls ask and do not wait; only result_of_step() and evaluate()
+// do. All ranks make the same calls.
 class Engine {
  public:
-  explicit Engine(const EngineOptions& options);
+  // `world` is null for a rank alone, and must outlive the engine.
+  explicit Engine(const EngineOptions& options, comm::World* world = nullptr);
   ~Engine();
 
   void initialise(uint64_t seed);
@@ -75,22 +81,22 @@ class Engine {
   // optimizer state stay as they are. Nothing to do on the CPU.
   void make_plans(const data::MicroBatch& example);
 
-  // One step: begin, forward and backward of each micro batch, end. `scale` is what one unit of weight counts in loss
-  // and gradient; `update` counts updates from 1.
-  void begin_step(int64_t step, double scale);
-  void forward(const data::MicroBatch& micro_batch);
-  void backward();
-  void end_step(double learning_rate, int64_t update);
+  // One step: begin, every action of program() in order, end. `weight` is that of the targets of this data-parallel
+  // rank's samples; `update` counts updates from 1.
+  void begin_step(int64_t step, double weight);
+  const parallel::StepProgram& program() const { return plan_.training; }
+  void act(size_t action, const std::vector<data::MicroBatch>& micro_batches);
+  void end_step(double learning_rate, int64_t update, bool requests_stop = false);
   // What the step ended last did, or the one before where `steps_back` is 1. Waits until it is done.
   StepResult result_of_step(int steps_back);
   // Whether end_step() returns before the step is done.
   bool runs_ahead() const { return stream_.device() == Device::cuda; }
 
-  // Weighted sum of the losses of a micro batch.
-  double evaluate(const data::MicroBatch& micro_batch);
+  // Over all ranks. `weight` as in begin_step(); as many micro batches as a step has.
+  EvaluationSum evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight);
 
   // Recorded work shows no single operation to a profiler.
-  void set_recording(bool on) { options_.records_graphs = on; }
+  void set_recording(bool on) { stage_->set_recording(on && options_.records_graphs); }
 
   // The memory table, with what libraries were seen to take outside the arenas once plans are made.
   const cost::MemoryTable& memory() const { return memory_; }
@@ -98,7 +104,10 @@ class Engine {
   // All of the activations' arena as one tensor, for benches.
   Tensor scratch_memory() const;
   const parallel::ParameterStore& parameters() const { return store_; }
+  const parallel::Groups& groups() const { return groups_; }
   const EngineOptions& options() const { return options_; }
+  // Where this rank stands.
+  const parallel::Coordinates& place() const { return place_; }
   Stream& stream() { return stream_; }
 
   // Weights, masters and moments, under their logical names: what a checkpoint holds. In host memory; copies are
@@ -114,9 +123,29 @@ class Engine {
     StreamMark done;
     std::vector<std::pair<StreamMark, StreamMark>> backwards;
     size_t backward_count = 0;
-    double scale = 0.0;
   };
   static constexpr size_t kSlots = 2;
+
+  // Sums over ranks and what else a step tells, in the memory of the device.
+  struct StepSums {
+    double squared_norm = 0.0;
+    double loss = 0.0;
+    double stop_requests = 0.0;
+    double weight = 0.0;  // of all targets of the step
+  };
+  static constexpr int64_t kSums = sizeof(StepSums) / sizeof(double);
+  struct StepTelling {
+    ops::UpdateScalars update;
+    StepSums sums;
+  };
+  Tensor sum(double StepSums::*which) const;
+  Tensor rank_sums() const;
+  void copy_own_sums(bool requests_stop);
+
+  // Among those that hold the same weights.
+  int64_t replica() const;
+  // Of the ranks with the same losses, one counts.
+  bool tells_losses() const;
 
   // What a checkpoint holds of a parameter, on the device; master weights lie there in two parts.
   struct DeviceState {
@@ -129,32 +158,28 @@ class Engine {
   std::vector<DeviceState> device_state() const;
   Tensor to_host(const Tensor& tensor);
   void restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state);
-  model::Context context(bool training);
-  model::Targets targets() const;
-  void run(RecordedWork& work, const std::function<void()>& body);
   StepSlot& current_slot() { return slots_[steps_ended_ % kSlots]; }
 
   EngineOptions options_;
+  parallel::Coordinates place_;
+  parallel::Groups groups_;
   ThreadPool pool_;
   Stream stream_;
   int64_t used_before_;  // bytes of the GPU that were in use before the arenas
+  parallel::ParameterTable table_;
+  parallel::Placement placement_;
+  model::StagePlan plan_;
   cost::MemoryTable memory_;
   Arenas arenas_;
   parallel::ParameterStore store_;
-  model::Chunk chunk_;
+  std::unique_ptr<parallel::ReplicaSync> sync_;  // absent, like the optimizer, where nothing is trained
   std::unique_ptr<optim::Optimizer> optimizer_;
-  BatchBuffers batch_;
-  Tensor losses_;
-  Tensor loss_sum_;  // (1) f64, of the micro batches of a step
   ops::StepScalars* scalars_ = nullptr;
+  StepSums* sums_ = nullptr;
+  std::unique_ptr<Stage> stage_;
 
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
-  bool first_of_step_ = true;
-  struct Recorded {
-    RecordedWork forward, backward;
-  };
-  std::array<Recorded, 2> recorded_;  // of the first micro batch of a step, and of any other
   std::unique_ptr<Arena> host_copy_;
 };
 

@@ -40,13 +40,10 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
   config::Run one_epoch = run;
   if (run.model.data.data_impl != "mock") one_epoch.model.data.data_prefix = data::data_prefixes(run.model.data);
   const auto dataset = data::make_dataset(one_epoch, options.split, vocabulary, 1);
-  const model::MemoryRequest request = memory_request(run, vocabulary.size);
-  Engine engine({.model = request.config,
-                 .device = request.device,
-                 .batch = request.batch,
-                 .length = request.length,
-                 .threads = request.threads,
-                 .training = false});
+  model::StageRequest request = memory_request(run, vocabulary.size);
+  request.training = false;
+  request.micro_batches = 1;
+  Engine engine({.stage = request});
   engine.restore(checkpoint);
   const int64_t available = dataset->size() / request.batch;
   if (available == 0) {
@@ -54,7 +51,7 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
                dataset->size(), request.batch);
   }
   const int64_t batches = options.batches > 0 ? std::min(options.batches, available) : available;
-  data::BatcherOptions reading = batcher_options(run, vocabulary);
+  data::BatcherOptions reading = batcher_options(run, vocabulary, engine);
   reading.global_batch = request.batch;
   reading.read_ahead_until = batches * request.batch;
   data::Batcher batcher(*dataset, reading);

@@ -6,14 +6,17 @@ namespace megalith::train {
 
 parallel::Layout layout_of(const config::Run& run) {
   const config::Model& m = run.model;
+  // Sharded weights come and go layer by layer.
+  const int64_t chunks = m.fsdp ? m.num_layers : m.virtual_pipeline_model_parallel_size;
   const bool zero_bubble = m.pipeline_schedule == "zero_bubble";
   return {.tensor = m.tensor_model_parallel_size,
           .pipeline = m.pipeline_model_parallel_size,
-          .chunks = m.virtual_pipeline_model_parallel_size,
+          .chunks = chunks,
           .context = m.context_parallel_size,
           .data = config::data_parallel_size(run),
           .sequence_parallel = m.sequence_parallel,
           .shards_optimizer = m.wrap_with_zero,
+          .shards_weights = m.fsdp,
           .split = {.first_stage = m.num_layers_in_first_pipeline_stage,
                     .last_stage = m.num_layers_in_last_pipeline_stage,
                     .counts_embedding = m.account_for_embedding_in_pipeline_split,

@@ -2,31 +2,26 @@
 
 namespace megalith::train {
 
-void run_step(Engine& engine, const parallel::Schedule& schedule, const data::StepBatch& batch, int64_t step,
-              double learning_rate, Progress& progress) {
-  // A token counts the same wherever micro batches and masks fall.
-  engine.begin_step(step, batch.total_weight > 0.0 ? 1.0 / batch.total_weight : 0.0);
-  for (const parallel::Action& action : schedule) {
-    progress.microbatch = action.micro_batch;
+void run_step(Engine& engine, const data::StepBatch& batch, const StepOrder& order, Progress& progress) {
+  engine.begin_step(order.step, batch.total_weight);
+  const parallel::Schedule& schedule = engine.program().schedule;
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    progress.microbatch = schedule[i].micro_batch;
     progress.beat();
-    if (action.kind == parallel::ActionKind::forward) {
-      engine.forward(batch.micro_batches[static_cast<size_t>(action.micro_batch)]);
-    } else {
-      engine.backward();
-    }
+    engine.act(i, batch.micro_batches);
   }
-  engine.end_step(learning_rate, step + 1);
+  engine.end_step(order.learning_rate, order.step + 1, order.requests_stop);
 }
 
 double mean_loss(Engine& engine, data::Batcher& batcher, int64_t batches) {
-  double loss = 0.0;
-  double weight = 0.0;
+  EvaluationSum total;
   for (int64_t i = 0; i < batches; ++i) {
     const data::StepBatch batch = batcher.next();
-    for (const data::MicroBatch& micro_batch : batch.micro_batches) loss += engine.evaluate(micro_batch);
-    weight += batch.total_weight;
+    const EvaluationSum sum = engine.evaluate(batch.micro_batches, batch.total_weight);
+    total.loss += sum.loss;
+    total.weight += sum.weight;
   }
-  return weight > 0.0 ? loss / weight : 0.0;
+  return total.weight > 0.0 ? total.loss / total.weight : 0.0;
 }
 
 }  // namespace megalith::train

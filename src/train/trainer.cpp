@@ -14,8 +14,8 @@ namespace megalith::train {
 
 namespace {
 data::BatcherOptions training_batches(const config::Run& run, const checkpoint::RunState& state,
-                                      const data::Vocabulary& vocabulary) {
-  data::BatcherOptions options = batcher_options(run, vocabulary);
+                                      const data::Vocabulary& vocabulary, const Engine& engine) {
+  data::BatcherOptions options = batcher_options(run, vocabulary, engine);
   options.consumed_samples = state.consumed_samples;
   options.read_ahead_until =
       state.consumed_samples + (run.trainer.max_steps - state.step) * run.model.global_batch_size;
@@ -29,13 +29,12 @@ Trainer::Trainer(const Parts& parts)
       engine_(parts.engine),
       telemetry_(parts.telemetry),
       state_(parts.state),
-      batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary)),
-      schedule_(parallel::single_stage_schedule(batcher_.micro_batches())),
-      metrics_(parts.run, parts.engine.options().model.padded_vocabulary, parts.train_data.size()),
+      batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary, parts.engine)),
+      metrics_(parts.run, parts.engine.options().stage.config.padded_vocabulary, parts.train_data.size()),
       stop_(parts.run.trainer.max_time.empty()
                 ? 0.0
                 : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))),
-      profile_(parts.run.model.nsys_profile, 0) {}
+      profile_(parts.run.model.nsys_profile, parts.rank) {}
 
 Summary Trainer::run() {
   summary_.first_step = state_.step;
@@ -46,17 +45,17 @@ Summary Trainer::run() {
     if (error.kind() != ErrorKind::device) throw;
     fail(ErrorKind::device, "step {}: {}", state_.step, error.what());
   }
-  summary_.stop_reason = stop_.reason();
+  summary_.stop_reason = stop_agreed_ && stop_.reason().empty() ? "another rank was asked to stop" : stop_.reason();
   summary_.steps_done = state_.step;
   summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
-  summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().length;
-  if (parts_.store != nullptr && saved_step_ != state_.step) save(true);
+  summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().stage.length;
+  if (saves() && saved_step_ != state_.step) save(true);
   return summary_;
 }
 
 void Trainer::run_steps() {
   mark_ = monotonic_seconds();
-  while (state_.step < run_.trainer.max_steps && stop_.reason().empty()) {
+  while (state_.step < run_.trainer.max_steps && !should_stop()) {
     // While the device computes a step, the host prepares it the next one and reports the one before.
     const Launched launched = launch();
     if (launched_) report(*launched_, 1);
@@ -79,7 +78,8 @@ Trainer::Launched Trainer::launch() {
   const TraceRange range("step", state_.step);
   const data::StepBatch batch = batcher_.next();
   const double rate = optim::learning_rate(run_.model.optim, state_.step);
-  run_step(engine_, schedule_, batch, state_.step, rate, progress_);
+  run_step(engine_, batch,
+           {.step = state_.step, .learning_rate = rate, .requests_stop = !stop_.reason().empty()}, progress_);
   return {.step = state_.step,
           .consumed_samples = batcher_.consumed_samples(),
           .learning_rate = rate,
@@ -99,12 +99,18 @@ void Trainer::report(const Launched& launched, int steps_back) {
                                     .result = result}));
   summary_.train_seconds += seconds;
   summary_.train_loss = result.loss;
+  stop_agreed_ = stop_agreed_ || result.stop_requested;
   act_on_non_finite(launched.step, result);
 }
 
 void Trainer::settle() {
   if (launched_) report(*launched_, 0);
   launched_.reset();
+}
+
+// Ranks stop together: what each was asked goes through the sums of a step.
+bool Trainer::should_stop() const {
+  return engine_.groups().world == nullptr ? !stop_.reason().empty() : stop_agreed_;
 }
 
 bool Trainer::validation_due() const {
@@ -114,13 +120,19 @@ bool Trainer::validation_due() const {
 
 bool Trainer::save_due() const {
   const int64_t interval = run_.exp_manager.checkpoint_callback_params.every_n_train_steps;
-  return parts_.store != nullptr && interval > 0 && state_.step % interval == 0;
+  return saves() && interval > 0 && state_.step % interval == 0;
 }
+
+namespace {
+std::string where_not_finite(const UpdateResult& update) {
+  return update.first_non_finite.empty() ? "a parameter on another rank" : update.first_non_finite;
+}
+}  // namespace
 
 void Trainer::act_on_non_finite(int64_t step, const StepResult& result) {
   if (!result.update.skipped && std::isfinite(result.loss)) return;
   const std::string what = result.update.skipped ? fmt::format("step {}: the gradient of {} is not finite (loss {})",
-                                                               step, result.update.first_non_finite, result.loss)
+                                                               step, where_not_finite(result.update), result.loss)
                                                  : fmt::format("step {}: the loss is not finite", step);
   telemetry_.emit(Event{.name = "non_finite", .step = step, .reason = what});
   if (run_.on_non_finite == "stop") {
@@ -136,7 +148,7 @@ void Trainer::act_on_non_finite(int64_t step, const StepResult& result) {
 void Trainer::validate() {
   settle();
   Span span(telemetry_, "validation", state_.step);
-  data::BatcherOptions options = batcher_options(run_, parts_.vocabulary);
+  data::BatcherOptions options = batcher_options(run_, parts_.vocabulary, engine_);
   options.read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size;
   data::Batcher batcher(*parts_.validation_data, options);
   const double loss = mean_loss(engine_, batcher, run_.trainer.limit_val_batches);
@@ -149,11 +161,13 @@ void Trainer::validate() {
 void Trainer::save(bool must_succeed) {
   settle();
   Span span(telemetry_, "checkpoint_save", state_.step);
+  const std::vector<checkpoint::NamedTensor> tensors = engine_.host_state();
+  saved_step_ = state_.step;
+  if (parts_.store == nullptr) return;
   try {
-    const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = engine_.host_state()});
+    const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = tensors});
     for (const std::string& warning : result.warnings) observe::log_warning(warning);
     span.add("bytes", result.bytes);
-    saved_step_ = state_.step;
     observe::log_info(fmt::format("checkpoint of step {} is in {}", state_.step, result.path.string()));
     telemetry_.emit(Event{.name = "checkpoint_saved", .step = state_.step});
   } catch (const Error& error) {

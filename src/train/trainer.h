@@ -30,8 +30,9 @@ class Trainer {
     const data::Dataset& train_data;
     const data::Dataset* validation_data = nullptr;  // null: no validation
     data::Vocabulary vocabulary;
-    checkpoint::Store* store = nullptr;  // null: nothing is saved
+    checkpoint::Store* store = nullptr;  // null: this rank writes nothing
     checkpoint::RunState state;          // where the run stands
+    int rank = 0;
   };
 
   explicit Trainer(const Parts& parts);
@@ -53,6 +54,8 @@ class Trainer {
   // Reports what is still to be reported.
   void settle();
 
+  bool should_stop() const;
+  bool saves() const { return run_.exp_manager.create_checkpoint_callback; }
   bool validation_due() const;
   bool save_due() const;
   void act_on_non_finite(int64_t step, const StepResult& result);
@@ -66,7 +69,6 @@ class Trainer {
   Telemetry& telemetry_;
   checkpoint::RunState state_;
   data::Batcher batcher_;
-  parallel::Schedule schedule_;
   StepMetrics metrics_;
   StopRequest stop_;
   observe::ProfileWindow profile_;
@@ -75,6 +77,7 @@ class Trainer {
   std::optional<Launched> launched_;
   double mark_ = 0.0;  // where the time of the next report begins
   int64_t saved_step_ = -1;
+  bool stop_agreed_ = false;
 };
 
 }  // namespace megalith::train

@@ -1,0 +1,24 @@
+#include "parallel/tensor_region.h"
+
+namespace megalith::parallel {
+
+Tensor TensorRegion::gather(Stream& stream, Arena& arena, const Tensor& rows) const {
+  if (!divides_tokens()) return rows;
+  const Tensor all = arena.allocate("all tokens", rows.dtype, {rows.rows() * ranks(), rows.cols()});
+  group->all_gather(stream, rows, all).wait(stream);
+  return all;
+}
+
+Tensor TensorRegion::reduce(Stream& stream, const Tensor& partial) const {
+  if (!is_divided()) return partial;
+  if (!sequence_parallel) {
+    group->all_reduce(stream, partial).wait(stream);
+    return partial;
+  }
+  const int64_t rows = rows_of(partial.rows());
+  const Tensor own = partial.slice_rows(rank() * rows, (rank() + 1) * rows);
+  group->reduce_scatter(stream, partial, own).wait(stream);
+  return own;
+}
+
+}  // namespace megalith::parallel
