@@ -12,12 +12,6 @@ class Sizes {
  public:
   explicit Sizes(const MemoryInputs& inputs) : in_(inputs), main_(main_dtype(inputs.compute)) {}
 
-  int64_t parameters(DType dtype, int64_t shards) const {
-    int64_t bytes = 0;
-    for (const int64_t elements : in_.parameter_elements) bytes += Arena::footprint(dtype, ceil_div(elements, shards));
-    return bytes;
-  }
-
   int64_t activations() const {
     const int64_t blocks_kept = in_.keeps_blocks ? in_.layers : std::min<int64_t>(1, in_.layers);
     const int64_t kept = blocks_kept * saved_by_block() + (in_.layers + 1) * stream();
@@ -27,11 +21,6 @@ class Sizes {
   int64_t scratch() const {
     return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head(),
                      Arena::footprint(DType::i32, in_.embedding_scratch_elements)});
-  }
-
-  int64_t optimizer() const {
-    return round_up(in_.update_tiles * in_.update_tile_bytes, Arena::kAlignment) +
-           Arena::footprint(DType::f64, in_.update_tiles) + Arena::kAlignment;
   }
 
   int64_t batch() const {
@@ -95,15 +84,14 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
   const Sizes sizes(inputs);
   const DType main = main_dtype(inputs.compute);
   MemoryTable table;
-  table.rows.push_back({"weights", sizes.parameters(inputs.compute, 1), std::string(name_of(inputs.compute))});
+  table.rows.push_back({"weights", inputs.weight_bytes, std::string(name_of(inputs.compute))});
   if (inputs.training) {
-    table.rows.push_back({"gradients", sizes.parameters(main, 1), std::string(name_of(main))});
+    table.rows.push_back({"gradients", inputs.gradient_bytes, std::string(name_of(main))});
     const bool is_split = inputs.compute == DType::bf16;
-    const int64_t remainder = is_split ? sizes.parameters(DType::i16, inputs.optimizer_shards) : 0;
-    table.rows.push_back(
-        {"master weights", remainder, is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
-    table.rows.push_back({"optimizer", sizes.optimizer(), "scalars, and where each piece of a parameter lies"});
-    table.rows.push_back({"moments", 2 * sizes.parameters(main, inputs.optimizer_shards), "Adam, two per weight"});
+    table.rows.push_back({"master weights", inputs.remainder_bytes,
+                          is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
+    table.rows.push_back({"optimizer", inputs.optimizer_bytes, "scalars, and where each piece of a parameter lies"});
+    table.rows.push_back({"moments", inputs.moment_bytes, "Adam, two per weight"});
   }
   table.rows.push_back(
       {"activations", sizes.activations(),

@@ -12,9 +12,12 @@ namespace megalith::cost {
 // rank.
 struct MemoryInputs {
   DType compute = DType::f32;
-  bool training = true;                     // gradients and optimizer state are held
-  std::vector<int64_t> parameter_elements;  // of each parameter (or piece) on this rank
-  int64_t optimizer_shards = 1;             // ranks that share master weights and moments
+  bool training = true;  // gradients and optimizer state are held
+  int64_t weight_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t remainder_bytes = 0;  // what bf16 weights lack of their masters
+  int64_t moment_bytes = 0;
+  int64_t optimizer_bytes = 0;  // its scalars, and where each piece of a parameter lies
 
   int64_t layers = 0;               // on this rank
   int64_t micro_batches_alive = 1;  // whose activations are held at once, in units of all layers of this rank
@@ -40,8 +43,6 @@ struct MemoryInputs {
   int64_t up_bias_scratch_elements = 0;      // of the first MLP matrix
   int64_t hidden_bias_scratch_elements = 0;  // of the output projections
   int64_t embedding_scratch_elements = 0;
-  int64_t update_tiles = 0;  // of the optimizer, on this rank
-  int64_t update_tile_bytes = 0;
   int64_t outside_bytes = 0;  // what the program and its libraries take outside the arenas
 };
 

@@ -6,7 +6,7 @@
 namespace megalith::model {
 
 Linear::Linear(const parallel::ParameterStore& store, const std::string& name) : weight_(store[name + ".weight"]) {
-  if (store.table().contains(name + ".bias")) bias_ = store[name + ".bias"];
+  if (store.contains(name + ".bias")) bias_ = store[name + ".bias"];
 }
 
 void Linear::forward(const Context& context, Tensor x, Tensor y) const {

@@ -6,7 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/norm.h"
-#include "ops/optimizer.h"
+#include "parallel/placement_bytes.h"
 
 namespace megalith::model {
 
@@ -29,10 +29,19 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
   const int64_t length = ceil_div(request.length, layout.context);
   const int64_t tokens = request.batch * length;
 
+  const parallel::ParameterTable table = logical_parameters(c);
+  const parallel::Placement placement(
+      {.table = table, .layout = layout, .layers = c.layers, .tied_embeddings = c.tied_embeddings}, stage, 0);
+  const parallel::PlacementBytes bytes = parallel::bytes_of(placement, c.compute, 0);
+
   cost::MemoryInputs inputs{
       .compute = c.compute,
       .training = request.training,
-      .optimizer_shards = layout.shards_optimizer ? layout.data * layout.context : 1,
+      .weight_bytes = bytes.weights,
+      .gradient_bytes = bytes.gradients,
+      .remainder_bytes = bytes.remainders,
+      .moment_bytes = bytes.moments,
+      .optimizer_bytes = bytes.update_table,
       .layers = div_exact(c.layers, layout.pipeline),
       .micro_batches_alive = parallel::micro_batches_alive(layout, stage, request.micro_batches),
       .batch = request.batch,
@@ -51,7 +60,6 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
       .keeps_recomputable = c.recompute == Recompute::none,
       .keeps_blocks = c.recompute != Recompute::full,
       .hidden_dropout = c.hidden_dropout > 0.0,
-      .update_tile_bytes = sizeof(ops::UpdateTile),
       .outside_bytes = on_cpu ? kProgramBytes + request.threads * kBytesPerThread : kGpuBytes,
   };
   inputs.attention_scratch_elements = ops::attention_scratch(request.device,
@@ -70,15 +78,6 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
     inputs.hidden_bias_scratch_elements = ops::column_sum_scratch(inputs.norm_tokens, c.hidden);
   }
   if (request.training) inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, tokens);
-  const parallel::ParameterTable table = logical_parameters(c);
-  for (const parallel::ParameterSpec& spec : table.specs()) {
-    for (const int64_t holder : parallel::stages_of(spec, layout, c.layers, c.tied_embeddings)) {
-      if (holder != stage) continue;
-      const int64_t elements = parallel::local_shape(spec, layout.tensor).elements();
-      inputs.parameter_elements.push_back(elements);
-      inputs.update_tiles += ceil_div(ceil_div(elements, inputs.optimizer_shards), ops::kUpdateTile);
-    }
-  }
   return cost::memory_table(inputs);
 }
 

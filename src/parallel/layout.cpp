@@ -11,8 +11,6 @@ namespace megalith::parallel {
 
 namespace {
 
-constexpr std::string_view kTokenEmbedding = "embedding.tokens.weight";
-
 std::optional<int64_t> layer_of(const ParameterSpec& spec) {
   constexpr std::string_view kLayers = "layers.";
   if (!spec.name.starts_with(kLayers)) return std::nullopt;
@@ -41,6 +39,10 @@ std::string to_string(const Layout& layout) {
                      describe(layout.split));
 }
 
+bool is_token_embedding(const ParameterSpec& spec) {
+  return spec.name == "embedding.tokens.weight";
+}
+
 Shape local_shape(const ParameterSpec& spec, int64_t tensor) {
   const std::vector<Piece> pieces = pieces_of(spec, {.ranks = tensor});
   int64_t rows = 0;
@@ -54,7 +56,7 @@ std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int6
   const Home last{layout.pipeline - 1, layout.chunks - 1};
   if (const auto layer = layer_of(spec)) return {home_of_layer(layout, layers, *layer)};
   if (!spec.name.starts_with("embedding.")) return {last};
-  const bool twice = tied_embeddings && spec.name == kTokenEmbedding && layout.pipeline > 1;
+  const bool twice = tied_embeddings && is_token_embedding(spec) && layout.pipeline > 1;
   return twice ? std::vector<Home>{first, last} : std::vector<Home>{first};
 }
 

@@ -74,7 +74,9 @@ Engine::Engine(const EngineOptions& options)
                                       .training = options.training},
                                      0)),
       arenas_(options.device, memory_, options.training),
-      store_(model::logical_parameters(options.model), options.model.compute, arenas_.weights,
+      table_(model::logical_parameters(options.model)),
+      placement_(table_),
+      store_({.placement = placement_, .compute = options.model.compute}, arenas_.weights,
              options.training ? &arenas_.gradients : nullptr),
       chunk_(options_.model, store_, stream_, arenas_.activations, options.batch, options.length),
       batch_(stream_, arenas_.batch, main_dtype(options.model.compute), options.batch, options.length) {

@@ -140,6 +140,8 @@ class Engine {
   int64_t used_before_;  // bytes of the GPU that were in use before the arenas
   cost::MemoryTable memory_;
   Arenas arenas_;
+  parallel::ParameterTable table_;
+  parallel::Placement placement_;
   parallel::ParameterStore store_;
   model::Chunk chunk_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -54,7 +54,9 @@ class TinyModel {
         scratch("scratch", Device::cpu, table.bytes_of("scratch")),
         pool(threads),
         stream(pool),
-        store(logical_parameters(config), config.compute, weights, &gradients),
+        parameters(logical_parameters(config)),
+        placement(parameters),
+        store({.placement = placement, .compute = config.compute}, weights, &gradients),
         chunk(config, store, stream, activations, batch, length),
         batch_size(batch),
         length_(length) {
@@ -129,6 +131,8 @@ class TinyModel {
   Arena weights, gradients, activations, scratch;
   ThreadPool pool;
   Stream stream;
+  parallel::ParameterTable parameters;
+  parallel::Placement placement;
   parallel::ParameterStore store;
   Chunk chunk;
   int64_t batch_size;
