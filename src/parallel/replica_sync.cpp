@@ -187,6 +187,8 @@ void ReplicaSync::start_gather(Stream& stream, int64_t chunk) {
   for (size_t b = buckets_.size(); b-- > 0;) {
     const Bucket& bucket = store_.placement().buckets()[b];
     if (bucket.chunk != chunk || buckets_[b].is_gathered) continue;
+    MEGALITH_CHECK(bucket.is_resident || is_slot_free(chunk), "another chunk's weights are where those of {} go",
+                   chunk);
     for (size_t s = 0; s < bucket.slabs.size(); ++s) {
       const SlabTensors& tensors = store_.slab(b, s);
       buckets_[b].gather.push_back(
@@ -202,6 +204,35 @@ void ReplicaSync::wait_for_weights(Stream& stream, int64_t chunk) {
     wait_for_all(stream, buckets_[b].gather);
     buckets_[b].gather.clear();
   }
+}
+
+bool ReplicaSync::is_slot_free(int64_t chunk) const {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = store_.placement().buckets()[b];
+    const bool is_rival = !bucket.is_resident && bucket.chunk != chunk && slot_of(bucket.chunk) == slot_of(chunk);
+    if (is_rival && buckets_[b].is_gathered) return false;
+  }
+  return true;
+}
+
+void ReplicaSync::release_weights(int64_t chunk) {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = store_.placement().buckets()[b];
+    if (bucket.is_resident || bucket.chunk != chunk) continue;
+    MEGALITH_CHECK(buckets_[b].gather.empty(), "the weights of chunk {} are given up before anyone waited for them",
+                   chunk);
+    buckets_[b].is_gathered = false;
+  }
+}
+
+void ReplicaSync::prepare_gradients(Stream& stream, int64_t chunk) {
+  if (!store_.placement().shards_weights()) return;
+  start_those_that_wait(stream);
+  complete_if(stream, [&](const Reduction& reduction) {
+    const Bucket& bucket = store_.placement().buckets()[reduction.id.bucket];
+    return bucket.is_resident || slot_of(bucket.chunk) == slot_of(chunk);
+  });
+  store_.zero_summed_gradients(stream, chunk);
 }
 
 }  // namespace megalith::parallel

@@ -18,6 +18,10 @@ struct ReplicaSyncOptions {
 //
 // One step: start_gather(), wait_for_weights() and use of each chunk; start_reduce() of each bucket once its gradients
 // are made; finish_reductions(); the update. All ranks of a group make these calls in the same order.
+//
+// Where weights are sharded a step also calls release_weights() as the schedule says and prepare_gradients() before
+// each backward of a chunk, and reduces the buckets of a chunk after each. A backward then writes gradients as that of
+// a step's first micro batch does; the shard adds up the micro batches.
 class ReplicaSync {
  public:
   // The store and the groups must outlive it. `scratch` is used only where gradients travel as bf16.
@@ -33,6 +37,11 @@ class ReplicaSync {
   // Work given to the stream before has updated this rank's shard of the weights. Nothing is done twice in a step.
   void start_gather(Stream& stream, int64_t chunk);
   void wait_for_weights(Stream& stream, int64_t chunk);
+
+  // Sharded weights alone; otherwise there is nothing to do.
+  void release_weights(int64_t chunk);
+  // Work given to the stream after it may write the gradients of the chunk; those that are summed are zero.
+  void prepare_gradients(Stream& stream, int64_t chunk);
 
  private:
   struct SlabId {
@@ -66,6 +75,7 @@ class ReplicaSync {
   template <class Wanted>
   void complete_if(Stream& stream, const Wanted& wanted);
   void sum_shared_gradients(Stream& stream) const;
+  bool is_slot_free(int64_t chunk) const;
 
   const ParameterStore& store_;
   const Groups& groups_;

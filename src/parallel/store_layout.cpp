@@ -6,8 +6,6 @@ namespace megalith::parallel {
 
 namespace {
 
-constexpr int64_t kSlots = 2;
-
 class Cursor {
  public:
   Cursor(DType dtype, int64_t begin) : dtype_(dtype), end_(begin) {}
@@ -37,10 +35,10 @@ void for_each_slab(const Placement& placement, const Visit& visit) {
 // place(chunk) for each chunk whose whole tensors are not resident, all of a slot from the same beginning.
 template <class Place>
 void fill_slots(const Placement& placement, Cursor& cursor, const Place& place) {
-  for (int64_t slot = 0; slot < std::min(kSlots, placement.chunks()); ++slot) {
+  for (int64_t slot = 0; slot < std::min(kChunkSlots, placement.chunks()); ++slot) {
     const int64_t begin = cursor.end();
     int64_t largest = begin;
-    for (int64_t chunk = slot; chunk < placement.chunks(); chunk += kSlots) {
+    for (int64_t chunk = slot; chunk < placement.chunks(); chunk += kChunkSlots) {
       cursor.go_to(begin);
       place(chunk);
       largest = std::max(largest, cursor.end());

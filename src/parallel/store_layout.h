@@ -6,11 +6,17 @@
 
 namespace megalith::parallel {
 
+// Neighbouring chunks, of which one is used while the other arrives, are never in the same slot.
+constexpr int64_t kChunkSlots = 2;
+constexpr int64_t slot_of(int64_t chunk) {
+  return chunk % kChunkSlots;
+}
+
 // Where each slab lies in a rank's memory of weights and of gradients: bytes from the beginning, aligned as arenas
 // align. Pure arithmetic, so that a plan knows the exact sizes.
 //
-// Where weights are sharded, the whole weights of chunk c lie in slot c % 2, and so do its gradients: neighbouring
-// chunks, of which one is used while the other arrives, never share memory. Elsewhere a shard is a part of the whole.
+// Where weights are sharded, the whole weights and gradients of a chunk lie in a slot that it shares with other chunks.
+// Elsewhere a shard is a part of the whole.
 class StoreLayout {
  public:
   struct SlabPlace {

@@ -3,55 +3,16 @@
 #include <map>
 #include <mutex>
 
-#include "optim/optimizer.h"
-#include "parallel/layout_rank.h"
+#include "optim/rank_optimizer.h"
 
-namespace megalith::optim {
+namespace megalith::optim::testing {
 namespace {
 
-using namespace parallel::testing;
 using parallel::Parameter;
 using parallel::ParameterTable;
 using parallel::Piece;
 
 constexpr int64_t kSteps = 3;
-constexpr uint64_t kSeed = 5;
-constexpr double kRate = 0.01;
-
-OptimizerOptions options() {
-  return {.optim = {.lr = kRate, .weight_decay = 0.1}, .clip_norm = 1.0};
-}
-
-class RankOptimizer {
- public:
-  explicit RankOptimizer(LayoutRank& rank)
-      : masters_("masters", Device::cpu, rank.bytes.remainders),
-        moments_("moments", Device::cpu, rank.bytes.moments),
-        table_("table", Device::cpu, rank.bytes.update_table),
-        optimizer(options(), rank.store, rank.stream, {masters_, moments_, table_}) {
-    EXPECT_EQ(masters_.used(), masters_.capacity());
-    EXPECT_EQ(moments_.used(), moments_.capacity());
-    EXPECT_EQ(table_.used(), table_.capacity());
-    rank.store.initialise(rank.stream, kSeed);
-    optimizer.initialise(rank.stream);
-  }
-
-  double update(LayoutRank& rank, int64_t step) {
-    SumOverRanks sum;
-    if (rank.groups.world) {
-      sum = [&](Stream& stream, const Tensor& value) { rank.groups.world->all_reduce(stream, value).wait(stream); };
-    }
-    optimizer.update(rank.stream, kRate, step + 1, sum);
-    return static_cast<const ops::UpdateScalars*>(optimizer.scalars().data)->gradient_norm;
-  }
-
- private:
-  Arena masters_, moments_, table_;
-
- public:
-  Optimizer optimizer;
-};
-
 // By logical name, whole.
 using Values = std::map<std::string, std::vector<double>>;
 
@@ -224,4 +185,4 @@ TEST(ShardedUpdate, GradientsMayTravelAsBf16) {
 }
 
 }  // namespace
-}  // namespace megalith::optim
+}  // namespace megalith::optim::testing
