@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "config/run_config.h"
@@ -11,8 +12,11 @@
 
 namespace megalith::optim {
 
-// Optimizer state of one parameter, in the main dtype.
+// The rows of a parameter that this rank updates, and their state in the main dtype.
 struct State {
+  parallel::ShardPiece piece;
+  Tensor weight;  // of the store, as is the gradient
+  Tensor gradient;
   Tensor remainder;  // i16: what the weight lacks of its fp32 master; absent where it is in the main dtype itself
   Tensor exp_avg;
   Tensor exp_avg_sq;
@@ -31,7 +35,11 @@ struct OptimizerArenas {
   Arena& table;
 };
 
-// AdamW with clipping by the global norm. No step waits for the device: what an update did is in scalars().
+// Replaces a (1) f64 tensor in the memory of the device by its sum over all ranks; on the stream, without waiting.
+using SumOverRanks = std::function<void(Stream& stream, const Tensor& value)>;
+
+// AdamW with clipping by the norm of all gradients of the model, on this rank's shard of the parameters. No step waits
+// for the device: what an update did is in scalars().
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, const parallel::ParameterStore& store, Stream& stream,
@@ -41,19 +49,27 @@ class Optimizer {
   void initialise(Stream& stream);
 
   // One update from the gradients. `update` counts from 1 and includes every update before, skipped or not.
-  void update(Stream& stream, double learning_rate, int64_t update);
+  // `sum_over_ranks` is absent where there is one rank.
+  void update(Stream& stream, double learning_rate, int64_t update, const SumOverRanks& sum_over_ranks = {});
 
-  // One ops::UpdateScalars, in the memory of the device.
+  // One ops::UpdateScalars, in the memory of the device. Its first_non_finite counts in store.all(), and only what this
+  // rank adds to the norm: where another rank has found one, it is -1 here.
   Tensor scalars() const { return scalars_; }
+  // In the order of forward; of each parameter one at the most.
   const std::vector<State>& states() const { return states_; }
 
  private:
+  void make_states(const OptimizerArenas& arenas);
+  ops::UpdateTiles upload_tiles(Stream& stream, Arena& arena, const std::vector<parallel::ParameterRows>& rows) const;
   ops::UpdateScalars* device_scalars() const { return static_cast<ops::UpdateScalars*>(scalars_.data); }
+  Tensor squared_norm() const;
 
   OptimizerOptions options_;
   const parallel::ParameterStore& store_;
   std::vector<State> states_;
-  ops::UpdateTiles tiles_;
+  std::vector<Tensor> slabs_;  // the state of whole slabs, padding included
+  ops::UpdateTiles updated_;
+  ops::UpdateTiles counted_;  // in the norm
   Tensor partials_;
   Tensor scalars_;
 };

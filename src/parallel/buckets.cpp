@@ -8,8 +8,12 @@ namespace {
 
 using Members = std::vector<size_t>;
 
+bool stands_alone(const PlacedParameter& parameter) {
+  return parameter.is_shared || parameter.spans_chunks;
+}
+
 bool fit_together(const PlacedParameter& a, const PlacedParameter& b) {
-  return a.chunk == b.chunk && !a.is_shared && !b.is_shared;
+  return a.chunk == b.chunk && !stands_alone(a) && !stands_alone(b);
 }
 
 // Indices of the parameters of each bucket.
@@ -31,7 +35,7 @@ std::vector<Members> group_in_backward_order(const std::vector<PlacedParameter>&
 
 Slab& slab_for(Bucket& bucket, const PlacedParameter& parameter) {
   const Slab wanted{.width = parameter.columns(),
-                    .gradient_by_product = parameter.spec->gradient_by_product,
+                    .gradient_by_product = parameter.gradient_by_product,
                     .sums_over_tensor = parameter.sums_over_tensor()};
   const auto found = std::find_if(bucket.slabs.begin(), bucket.slabs.end(), [&](const Slab& slab) {
     return slab.width == wanted.width && slab.gradient_by_product == wanted.gradient_by_product &&
@@ -62,7 +66,10 @@ int64_t Bucket::elements() const {
 std::vector<Bucket> make_buckets(const std::vector<PlacedParameter>& parameters, const BucketOptions& options) {
   std::vector<Bucket> buckets;
   for (const Members& members : group_in_backward_order(parameters, options.elements)) {
-    Bucket bucket{.chunk = parameters[members.front()].chunk};
+    const PlacedParameter& first = parameters[members.front()];
+    Bucket bucket{.chunk = first.chunk,
+                  .is_resident = !options.shards_weights || first.spans_chunks,
+                  .is_shared = first.is_shared};
     for (const size_t index : members) append(slab_for(bucket, parameters[index]), index, parameters[index]);
     for (Slab& slab : bucket.slabs) slab.rows = round_up(slab.rows, options.shards);
     buckets.push_back(std::move(bucket));

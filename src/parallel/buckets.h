@@ -17,11 +17,18 @@ struct PlacedParameter {
   bool is_shared = false;
   // Of two holders the first stage counts for checkpoints and the gradient norm.
   bool is_owner = true;
+  // A product overwrites its gradient here in the first micro batch of a step. Not that of a tied embedding on the
+  // first of several stages: the head's product is on the last.
+  bool gradient_by_product = false;
+  // The first and the last chunk of the rank both use it (tied embedding): neither can give it up after its use.
+  bool spans_chunks = false;
 
   // Every tensor-parallel rank holds all of it and has a part of its gradient (sequence parallelism).
   bool sums_over_tensor() const;
   int64_t rows() const { return shape[0]; }
   int64_t columns() const { return shape.rank() == 1 ? 1 : shape[1]; }
+  // The shape of some of its rows.
+  Shape shape_of(int64_t row_count) const { return shape.rank() == 1 ? Shape{row_count} : Shape{row_count, shape[1]}; }
 };
 
 // Parameters of equal width and use as one matrix in memory, which one collective call reduces, scatters or gathers.
@@ -43,9 +50,12 @@ struct Slab {
 };
 
 // Gradients that are reduced together, once backward of their chunk has made them. A shared parameter has a bucket of
-// its own, so that both its holders cut it alike.
+// its own, so that both its holders cut it alike; one that spans chunks too, because it stays when they go.
 struct Bucket {
   int64_t chunk = 0;
+  // Whole weights and gradients have memory of their own. Otherwise they share it with other chunks (sharded weights).
+  bool is_resident = true;
+  bool is_shared = false;
   std::vector<Slab> slabs;
 
   int64_t elements() const;
@@ -53,6 +63,7 @@ struct Bucket {
 
 struct BucketOptions {
   int64_t shards = 1;
+  bool shards_weights = false;
   int64_t elements = 0;  // of a bucket at the most, unless one parameter alone has more
 };
 

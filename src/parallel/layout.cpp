@@ -11,16 +11,6 @@ namespace megalith::parallel {
 
 namespace {
 
-constexpr std::string_view kTokenEmbedding = "embedding.tokens.weight";
-
-std::optional<int64_t> layer_of(const ParameterSpec& spec) {
-  constexpr std::string_view kLayers = "layers.";
-  if (!spec.name.starts_with(kLayers)) return std::nullopt;
-  int64_t layer = 0;
-  std::from_chars(spec.name.data() + kLayers.size(), spec.name.data() + spec.name.size(), layer);
-  return layer;
-}
-
 std::string describe(const LayerSplit& split) {
   std::string text;
   if (split.first_stage > 0) text += fmt::format(", {} layers on the first stage", split.first_stage);
@@ -33,12 +23,24 @@ std::string describe(const LayerSplit& split) {
 
 }  // namespace
 
+std::optional<int64_t> layer_of(const ParameterSpec& spec) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!spec.name.starts_with(kLayers)) return std::nullopt;
+  int64_t layer = 0;
+  std::from_chars(spec.name.data() + kLayers.size(), spec.name.data() + spec.name.size(), layer);
+  return layer;
+}
+
 std::string to_string(const Layout& layout) {
   const std::string stages = layout.chunks == 1
                                  ? fmt::format("pipeline {}", layout.pipeline)
                                  : fmt::format("pipeline {} ({} chunks)", layout.pipeline, layout.chunks);
   return fmt::format("tensor {} x {} x context {} x data {}{}", layout.tensor, stages, layout.context, layout.data,
                      describe(layout.split));
+}
+
+bool is_token_embedding(const ParameterSpec& spec) {
+  return spec.name == "embedding.tokens.weight";
 }
 
 Shape local_shape(const ParameterSpec& spec, int64_t tensor) {
@@ -54,7 +56,7 @@ std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int6
   const Home last{layout.pipeline - 1, layout.chunks - 1};
   if (const auto layer = layer_of(spec)) return {home_of_layer(layout, layers, *layer)};
   if (!spec.name.starts_with("embedding.")) return {last};
-  const bool twice = tied_embeddings && spec.name == kTokenEmbedding && layout.pipeline > 1;
+  const bool twice = tied_embeddings && is_token_embedding(spec) && layout.pipeline > 1;
   return twice ? std::vector<Home>{first, last} : std::vector<Home>{first};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Layout {
   int64_t data = 1;
   bool sequence_parallel = false;
   bool shards_optimizer = false;
+  bool shards_weights = false;  // and gradients: a chunk is whole only while it is used. Shards the optimizer too
   LayerSplit split = {};
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
 
@@ -40,7 +42,7 @@ struct Layout {
   int64_t virtual_stages() const { return pipeline * chunks; }
   // Ranks that hold the same weights and add up their gradients.
   int64_t replicas() const { return data * context; }
-  int64_t optimizer_shards() const { return shards_optimizer ? replicas() : 1; }
+  int64_t optimizer_shards() const { return shards_optimizer || shards_weights ? replicas() : 1; }
 
   bool operator==(const Layout&) const = default;
 };
@@ -50,6 +52,10 @@ std::string to_string(const Layout& layout);
 
 // The shape of a rank's piece of a parameter when `tensor` ranks share it.
 Shape local_shape(const ParameterSpec& spec, int64_t tensor);
+
+// The layer that a parameter belongs to, where it belongs to one.
+std::optional<int64_t> layer_of(const ParameterSpec& spec);
+bool is_token_embedding(const ParameterSpec& spec);
 
 // Where a parameter is used.
 struct Home {

@@ -21,6 +21,9 @@ class Checker {
     check_tokens();
     add(layer_split_problem(layout_, demands_.layers));
     check_batch();
+    if (layout_.shards_weights && layout_.pipeline > 1)
+      add(fmt::format("sharded weights are for pipeline 1, not {}: a stage needs its own through the whole step",
+                      layout_.pipeline));
     return std::move(problems_);
   }
 

@@ -1,43 +1,74 @@
 #pragma once
 
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/arena.h"
 #include "core/stream.h"
-#include "parallel/parameter_table.h"
+#include "parallel/store_layout.h"
 
 namespace megalith::parallel {
 
-// A parameter as this rank holds it.
+// A parameter as this rank holds it: contiguous tensors within slabs.
 struct Parameter {
   const ParameterSpec* spec = nullptr;
+  const PlacedParameter* placed = nullptr;
   Tensor weight;    // compute dtype
   Tensor gradient;  // main dtype; absent where nothing is trained
 };
 
-// The parameters of this rank, laid out back to back in their arenas. Gradients that are summed from zero come before
-// those that a product overwrites, so that one fill clears them.
+// A slab's memory, as matrices. Padding is zero and stays zero; only in the gradients of a chunk that shares its memory
+// with others it is anything.
+struct SlabTensors {
+  Tensor weights;       // (rows, width)
+  Tensor weight_shard;  // this replica's rows of it
+  Tensor gradients;     // absent, like their shard, where nothing is trained
+  Tensor gradient_shard;
+};
+
+struct StoreRequest {
+  const Placement& placement;  // must outlive the store
+  DType compute = DType::f32;
+  int64_t replica = 0;  // Mesh::replica_of() of this rank
+};
+
+// The parameters of this rank. Their tensors keep their addresses, also where weights come and go (StoreLayout).
 class ParameterStore {
  public:
   // `gradients` may be null: evaluation and generation hold weights alone.
-  ParameterStore(ParameterTable table, DType compute, Arena& weights, Arena* gradients);
+  ParameterStore(const StoreRequest& request, Arena& weights, Arena* gradients);
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
-  const Parameter& operator[](std::string_view name) const { return parameters_[table_.index_of(name)]; }
+  // By the logical name; one that this rank does not hold is an internal error.
+  const Parameter& operator[](std::string_view name) const;
+  bool contains(std::string_view name) const { return index_.contains(name); }
+  // In the order of Placement::parameters().
   const std::vector<Parameter>& all() const { return parameters_; }
-  const ParameterTable& table() const { return table_; }
 
-  // Values from the specs, keyed by (seed, logical name, global element).
+  const Placement& placement() const { return placement_; }
+  int64_t replica() const { return replica_; }
+  const SlabTensors& slab(size_t bucket, size_t slab) const { return slabs_[bucket][slab]; }
+
+  // Values from the specs, keyed by (seed, logical name, global element): of all weights that are resident, of the
+  // shard where they are not.
   void initialise(Stream& stream, uint64_t seed) const;
   void zero_gradients(Stream& stream) const;
   // Only those that are added to from the first micro batch on (Context::first_of_step).
   void zero_summed_gradients(Stream& stream) const;
+  void zero_summed_gradients(Stream& stream, int64_t chunk) const;
 
  private:
-  ParameterTable table_;
+  void place_slabs(const StoreLayout& layout, DType compute, Arena& weights, Arena* gradients);
+  void initialise_slab(Stream& stream, uint64_t seed, size_t bucket, size_t slab) const;
+
+  const Placement& placement_;
+  int64_t replica_;
+  std::vector<std::vector<SlabTensors>> slabs_;
   std::vector<Parameter> parameters_;
-  Tensor summed_gradients_;
+  std::unordered_map<std::string_view, size_t> index_;
+  std::vector<Tensor> summed_gradients_;  // of each chunk; absent where it has none
 };
 
 }  // namespace megalith::parallel

@@ -40,7 +40,7 @@ Tensor on_host(void* data, const Tensor& like) {
 Engine::Engine(const EngineOptions& options, comm::World* world)
     : options_(options),
       place_(parallel::Mesh(options.stage.layout).coordinates_of(world != nullptr ? world->rank() : 0)),
-      groups_(world != nullptr ? make_groups(*world, {.layout = options.stage.layout,
+      groups_(world != nullptr ? parallel::make_groups(*world, {.layout = options.stage.layout,
                                                       .kv_heads = options.stage.config.kv_heads,
                                                       .tied_embeddings = options.stage.config.tied_embeddings,
                                                       .deadline = options.deadline})

@@ -61,7 +61,9 @@ class Reader {
         weights_("weights", request_.device, model::memory_of_stage(request_, 0).bytes_of("weights")),
         cache_("cache", request_.device, cache_bytes()),
         scratch_("scratch", request_.device, scratch_bytes()),
-        store_(model::logical_parameters(config_), config_.compute, weights_, nullptr),
+        table_(model::logical_parameters(config_)),
+        placement_(table_),
+        store_({.placement = placement_, .compute = config_.compute}, weights_, nullptr),
         generator_(config_, store_, stream_, cache_, context_length_) {
     for (const parallel::Parameter& parameter : store_.all()) {
       load_to_device(checkpoint, stream_, {parameter.spec->name, checkpoint::TensorKind::weights, parameter.weight});
@@ -118,6 +120,8 @@ class Reader {
   ThreadPool pool_;
   Stream stream_;
   Arena weights_, cache_, scratch_;
+  parallel::ParameterTable table_;
+  parallel::Placement placement_;
   parallel::ParameterStore store_;
   model::Generator generator_;
   Tensor ids_, logits_, logits32_;

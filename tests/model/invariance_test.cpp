@@ -65,8 +65,8 @@ TEST(Invariance, MicroBatchesAddUpToTheBatch) {
       std::copy_n(whole.ids.begin() + static_cast<ptrdiff_t>(sample * 16), 16, part.ids.begin());
       std::copy_n(whole.target_ids.begin() + static_cast<ptrdiff_t>(sample * 16), 16, part.target_ids.begin());
       part.sample_ids[0] = whole.sample_ids[sample];
-      part.chunk.forward(part.context(), part.ids_tensor(), part.targets(1.0 / 64));
-      part.chunk.backward(part.context(), part.ids_tensor());
+      part.forward(part.context(), 1.0 / 64);
+      part.backward(part.context());
     }
     for (size_t i = 0; i < whole.store.all().size(); ++i) {
       const parallel::Parameter& parameter = whole.store.all()[i];
@@ -110,7 +110,7 @@ TEST(Invariance, MaskedDocumentsDoNotSeeEachOther) {
     Context context = together.context(false);
     context.document_starts = Tensor(starts.data(), DType::i32, {16});
     context.positions = Tensor(positions.data(), DType::i32, {16});
-    together.chunk.evaluate(context, together.ids_tensor(), together.targets(1.0));
+    together.chunk.evaluate(context, together.pass(1.0));
     for (size_t i = 0; i < 16; ++i)
       EXPECT_NEAR(together.losses32[i], apart.losses32[i], 1e-5) << family.name << " " << i;
     together.evaluate(false);

@@ -54,10 +54,18 @@ class TinyModel {
         scratch("scratch", Device::cpu, table.bytes_of("scratch")),
         pool(threads),
         stream(pool),
-        store(logical_parameters(config), config.compute, weights, &gradients),
-        chunk(config, store, stream, activations, batch, length),
+        parameters(logical_parameters(config)),
+        placement(parameters),
+        store({.placement = placement, .compute = config.compute}, weights, &gradients),
+        rope(make_rope_table(config, stream, activations)),
+        chunk(config, store, rope, {.layers = {0, config.layers}},
+              {.activations = activations,
+               .recompute_room = recompute_room,
+               .shape = {.batch = batch, .length = length, .rows = batch * length}}),
         batch_size(batch),
         length_(length) {
+    for (Tensor& buffer : residual)
+      buffer = activations.allocate("residual", config.compute, {batch * length, config.hidden});
     const auto tokens = static_cast<size_t>(batch * length);
     ids.resize(tokens);
     target_ids.resize(tokens);
@@ -112,14 +120,24 @@ class TinyModel {
 
   double forward_backward() {
     store.zero_gradients(stream);
-    chunk.forward(context(), ids_tensor(), targets(1.0 / static_cast<double>(ids.size())));
-    chunk.backward(context(), ids_tensor());
+    forward(context(), 1.0 / static_cast<double>(ids.size()));
+    backward(context());
+    return mean_loss();
+  }
+  void forward(const Context& with, double scale) { chunk.forward(with, pass(scale)); }
+  void backward(const Context& with) { chunk.backward(with, pass(gradient_scale)); }
+
+  double evaluate(bool training) {
+    chunk.evaluate(context(training), pass(1.0));
     return mean_loss();
   }
 
-  double evaluate(bool training) {
-    chunk.evaluate(context(training), ids_tensor(), targets(1.0));
-    return mean_loss();
+  Pass pass(double scale) {
+    return {.input = residual[0],
+            .output = residual[1],
+            .gradient = residual[2],
+            .ids = ids_tensor(),
+            .targets = targets(scale)};
   }
 
   uint64_t step = 5;
@@ -129,8 +147,13 @@ class TinyModel {
   Arena weights, gradients, activations, scratch;
   ThreadPool pool;
   Stream stream;
+  parallel::ParameterTable parameters;
+  parallel::Placement placement;
   parallel::ParameterStore store;
+  RopeTable rope;
+  RecomputeRoom recompute_room;
   Chunk chunk;
+  std::array<Tensor, 3> residual;
   int64_t batch_size;
   int64_t length_;
   std::vector<int32_t> ids, target_ids;

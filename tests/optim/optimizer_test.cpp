@@ -7,15 +7,23 @@
 namespace megalith::optim {
 namespace {
 
+const parallel::ParameterTable& two_parameters() {
+  static const parallel::ParameterTable table = [] {
+    parallel::ParameterTable made;
+    made.add({.name = "matrix", .shape = {2, 2}, .initial = parallel::Initial::ones, .weight_decay = true});
+    made.add({.name = "bias", .shape = {2}, .initial = parallel::Initial::ones});
+    return made;
+  }();
+  return table;
+}
+
 class OptimizerTest : public ::testing::Test {
  protected:
-  OptimizerTest() : pool_(1), stream_(pool_) {}
+  OptimizerTest() : pool_(1), stream_(pool_), placement_(two_parameters()) {}
 
   void make(DType compute, double clip, bool stop_at_non_finite = false) {
-    parallel::ParameterTable table;
-    table.add({.name = "matrix", .shape = {2, 2}, .initial = parallel::Initial::ones, .weight_decay = true});
-    table.add({.name = "bias", .shape = {2}, .initial = parallel::Initial::ones});
-    store_ = std::make_unique<parallel::ParameterStore>(table, compute, weights_, &gradients_);
+    store_ = std::make_unique<parallel::ParameterStore>(
+        parallel::StoreRequest{.placement = placement_, .compute = compute}, weights_, &gradients_);
     store_->initialise(stream_, 1);
     optimizer_ = std::make_unique<Optimizer>(
         OptimizerOptions{
@@ -36,6 +44,7 @@ class OptimizerTest : public ::testing::Test {
 
   ThreadPool pool_;
   Stream stream_;
+  parallel::Placement placement_;
   Arena weights_{"weights", Device::cpu, 4096}, gradients_{"gradients", Device::cpu, 4096},
       masters_{"masters", Device::cpu, 4096}, moments_{"moments", Device::cpu, 4096},
       table_{"table", Device::cpu, 4096};

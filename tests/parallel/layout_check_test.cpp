@@ -49,6 +49,8 @@ TEST(LayoutCheck, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal({.tensor = 16}, kSmall), HasSubstr("more than the 12 attention heads"));
   EXPECT_THAT(refusal({.pipeline = 8}, kSmall), HasSubstr("12 layers cannot be cut into 8 equal chunks"));
   EXPECT_THAT(refusal({.pipeline = 0}, kSmall), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal({.pipeline = 2, .data = 4, .shards_weights = true}, kSmall),
+              HasSubstr("sharded weights are for pipeline 1"));
 }
 
 TEST(LayoutCheck, RefusesTooFewMicroBatchesToInterleave) {

@@ -49,7 +49,8 @@ TEST(ParameterStore, InitialisationIsKeyedByName) {
     if (with_company) table.add({.name = "company", .shape = {3, 3}, .initial = Initial::normal, .std = 1.0});
     table.add(wanted);
     Arena arena("weights", Device::cpu, 4096);
-    const ParameterStore store(table, DType::f32, arena, nullptr);
+    const Placement placement(table);
+    const ParameterStore store({.placement = placement}, arena, nullptr);
     store.initialise(stream, 42);
     const Tensor weight = store["wanted"].weight;
     seen.emplace_back(weight.as<float>(), weight.as<float>() + 35);

@@ -61,11 +61,11 @@ inline Transformer llama3_405b() {
 class TransformerTable {
  public:
   explicit TransformerTable(const Transformer& shape) : shape_(shape) {
-    matrix("embedding.tokens", shape.vocabulary, shape.hidden, {kRows});
-    if (shape.positions > 0) matrix("embedding.positions", shape.positions, shape.hidden, {});
+    matrix("embedding.tokens", shape.vocabulary, shape.hidden, {kRows}, shape.has_tied_embeddings);
+    if (shape.positions > 0) matrix("embedding.positions", shape.positions, shape.hidden, {}, false);
     for (int64_t layer = 0; layer < shape.layers; ++layer) add_layer(fmt::format("layers.{}.", layer));
     norm("final_norm");
-    if (!shape.has_tied_embeddings) matrix("head", shape.vocabulary, shape.hidden, {kRows});
+    if (!shape.has_tied_embeddings) matrix("head", shape.vocabulary, shape.hidden, {kRows}, true);
   }
 
   ParameterTable take() { return std::move(table_); }
@@ -74,12 +74,18 @@ class TransformerTable {
   inline static const Cut kRows{.dimension = 0, .axes = {Axis::tp}};
   inline static const Cut kColumns{.dimension = 1, .axes = {Axis::tp}};
 
-  void matrix(const std::string& name, int64_t rows, int64_t columns, std::vector<Cut> cuts) {
-    table_.add({.name = name + ".weight", .shape = {rows, columns}, .cuts = std::move(cuts)});
+  void matrix(const std::string& name, int64_t rows, int64_t columns, std::vector<Cut> cuts, bool in_product) {
+    table_.add({.name = name + ".weight",
+                .shape = {rows, columns},
+                .cuts = std::move(cuts),
+                .initial = Initial::normal,
+                .std = 0.5,
+                .weight_decay = true,
+                .gradient_by_product = in_product});
   }
 
   void norm(const std::string& name) {
-    table_.add({.name = name + ".weight", .shape = {shape_.hidden}});
+    table_.add({.name = name + ".weight", .shape = {shape_.hidden}, .initial = Initial::ones});
     if (shape_.has_bias) table_.add({.name = name + ".bias", .shape = {shape_.hidden}});
   }
 
@@ -89,14 +95,16 @@ class TransformerTable {
                 .cuts = {kRows},
                 .blocks = blocks,
                 .cut_unit = unit,
+                .initial = Initial::normal,
+                .std = 0.25,
+                .weight_decay = true,
                 .gradient_by_product = true});
     if (shape_.has_bias)
       table_.add({.name = name + ".bias", .shape = {rows}, .cuts = {kRows}, .blocks = blocks, .cut_unit = unit});
   }
 
   void row_parallel(const std::string& name, int64_t columns) {
-    table_.add(
-        {.name = name + ".weight", .shape = {shape_.hidden, columns}, .cuts = {kColumns}, .gradient_by_product = true});
+    matrix(name, shape_.hidden, columns, {kColumns}, true);
     if (shape_.has_bias) table_.add({.name = name + ".bias", .shape = {shape_.hidden}});
   }
 
