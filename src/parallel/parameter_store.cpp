@@ -15,16 +15,16 @@ Tensor allocate_bytes(Arena& arena, const char* what, DType dtype, int64_t bytes
   return arena.allocate(what, dtype, {div_exact(bytes, size_of(dtype))});
 }
 
-void initialise_piece(Stream& stream, uint64_t seed, const ParameterSpec& spec, const Piece& piece, const Tensor& x) {
+void initialise_piece(Stream& stream, uint64_t seed, const ParameterSpec& spec, const HeldPiece& held) {
   if (spec.initial == Initial::normal) {
-    ops::normal_init(stream, {.x = x,
+    ops::normal_init(stream, {.x = held.weight,
                               .key = named_key(seed, spec.name),
                               .std = spec.std,
-                              .row_offset = piece.box.rows.begin,
-                              .col_offset = piece.box.columns.begin,
+                              .row_offset = held.piece.box.rows.begin,
+                              .col_offset = held.piece.box.columns.begin,
                               .global_cols = spec.shape.rank() == 1 ? 1 : spec.shape[1]});
   } else if (spec.initial == Initial::ones) {
-    ops::fill(stream, {.x = x, .value = 1.0});
+    ops::fill(stream, {.x = held.weight, .value = 1.0});
   }
 }
 
@@ -37,10 +37,12 @@ ParameterStore::ParameterStore(const StoreRequest& request, Arena& weights, Aren
     index_.emplace(placed.spec->name, parameters_.size());
     parameters_.push_back({.spec = placed.spec, .placed = &placed});
   }
+  entries_.resize(parameters_.size());
   for (size_t b = 0; b < slabs_.size(); ++b) {
     for (size_t s = 0; s < slabs_[b].size(); ++s) {
       const SlabTensors& tensors = slabs_[b][s];
       for (const Slab::Entry& entry : placement_.buckets()[b].slabs[s].entries) {
+        entries_[entry.parameter] = {b, s, entry.first_row};
         Parameter& parameter = parameters_[entry.parameter];
         const PlacedParameter& placed = *parameter.placed;
         const auto part = [&](const Tensor& slab) {
@@ -88,25 +90,29 @@ const Parameter& ParameterStore::operator[](std::string_view name) const {
   return parameters_[found->second];
 }
 
-void ParameterStore::initialise(Stream& stream, uint64_t seed) const {
-  for (size_t b = 0; b < slabs_.size(); ++b) {
-    for (size_t s = 0; s < slabs_[b].size(); ++s) initialise_slab(stream, seed, b, s);
+std::vector<HeldPiece> ParameterStore::held_weights(size_t parameter) const {
+  const SlabEntry& entry = entries_[parameter];
+  const Bucket& bucket = placement_.buckets()[entry.bucket];
+  const Slab& slab = bucket.slabs[entry.slab];
+  const SlabTensors& tensors = slabs_[entry.bucket][entry.slab];
+  const Interval rows = bucket.is_resident ? Interval{0, slab.rows} : placement_.shard_rows(slab, replica_);
+  const Tensor& memory = bucket.is_resident ? tensors.weights : tensors.weight_shard;
+  std::vector<HeldPiece> held;
+  for (const Piece& piece : pieces_in_rows(parameters_[parameter].placed->pieces, shifted(rows, -entry.first_row))) {
+    const Interval in_memory = shifted(piece.local_rows(), entry.first_row - rows.begin);
+    held.push_back({piece, memory.slice_rows(in_memory.begin, in_memory.end)});
   }
+  return held;
 }
 
-void ParameterStore::initialise_slab(Stream& stream, uint64_t seed, size_t bucket, size_t slab) const {
-  const bool is_resident = placement_.buckets()[bucket].is_resident;
-  const Slab& shape = placement_.buckets()[bucket].slabs[slab];
-  const Interval rows = is_resident ? Interval{0, shape.rows} : placement_.shard_rows(shape, replica_);
-  const Tensor memory = is_resident ? slabs_[bucket][slab].weights : slabs_[bucket][slab].weight_shard;
-  ops::fill(stream, {.x = memory, .value = 0.0});
-  for (const Slab::Entry& entry : shape.entries) {
-    const PlacedParameter& placed = placement_.parameters()[entry.parameter];
-    const int64_t offset = entry.first_row - rows.begin;
-    for (const Piece& piece : pieces_in_rows(placed.pieces, shifted(rows, -entry.first_row))) {
-      const Interval local = shifted(piece.local_rows(), offset);
-      initialise_piece(stream, seed, *placed.spec, piece, memory.slice_rows(local.begin, local.end));
-    }
+void ParameterStore::initialise(Stream& stream, uint64_t seed) const {
+  for (size_t b = 0; b < slabs_.size(); ++b) {
+    const bool is_resident = placement_.buckets()[b].is_resident;
+    for (const SlabTensors& slab : slabs_[b])
+      ops::fill(stream, {.x = is_resident ? slab.weights : slab.weight_shard, .value = 0.0});
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    for (const HeldPiece& held : held_weights(i)) initialise_piece(stream, seed, *parameters_[i].spec, held);
   }
 }
 

@@ -27,6 +27,12 @@ struct SlabTensors {
   Tensor gradient_shard;
 };
 
+// A piece of a parameter and the rows that hold its weights.
+struct HeldPiece {
+  Piece piece;
+  Tensor weight;  // (rows, columns of the rank's own tensor)
+};
+
 struct StoreRequest {
   const Placement& placement;  // must outlive the store
   DType compute = DType::f32;
@@ -50,9 +56,11 @@ class ParameterStore {
   const Placement& placement() const { return placement_; }
   int64_t replica() const { return replica_; }
   const SlabTensors& slab(size_t bucket, size_t slab) const { return slabs_[bucket][slab]; }
+  // What is held of the weights of all()[parameter] at any time: all, or this rank's shard where the rest comes and
+  // goes.
+  std::vector<HeldPiece> held_weights(size_t parameter) const;
 
-  // Values from the specs, keyed by (seed, logical name, global element): of all weights that are resident, of the
-  // shard where they are not.
+  // Values from the specs for what is held, keyed by (seed, logical name, global element).
   void initialise(Stream& stream, uint64_t seed) const;
   void zero_gradients(Stream& stream) const;
   // Only those that are added to from the first micro batch on (Context::first_of_step).
@@ -61,12 +69,18 @@ class ParameterStore {
 
  private:
   void place_slabs(const StoreLayout& layout, DType compute, Arena& weights, Arena* gradients);
-  void initialise_slab(Stream& stream, uint64_t seed, size_t bucket, size_t slab) const;
+
+  struct SlabEntry {
+    size_t bucket = 0;
+    size_t slab = 0;
+    int64_t first_row = 0;
+  };
 
   const Placement& placement_;
   int64_t replica_;
   std::vector<std::vector<SlabTensors>> slabs_;
   std::vector<Parameter> parameters_;
+  std::vector<SlabEntry> entries_;  // of the parameters
   std::unordered_map<std::string_view, size_t> index_;
   std::vector<Tensor> summed_gradients_;  // of each chunk; absent where it has none
 };

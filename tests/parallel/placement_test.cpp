@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "parallel/placement_bytes.h"
 #include "recipe_layouts.h"
 
 namespace megalith::parallel::testing {
@@ -232,6 +233,34 @@ TEST(Placement, ShardsAreOfEqualSizeInMemory) {
   EXPECT_EQ(placement.shards(), 6);
   for (const Bucket& bucket : placement.buckets()) {
     for (const Slab& slab : bucket.slabs) EXPECT_EQ(slab.rows % 6, 0);
+  }
+}
+
+// bf16 weights, fp32 gradients; remainders of masters and two moments where they are updated.
+TEST(PlacementBytes, FollowTheFormula) {
+  const Transformer model{.layers = 4,
+                          .hidden = 1024,
+                          .ffn = 4096,
+                          .heads = 16,
+                          .kv_heads = 16,
+                          .head_dim = 64,
+                          .vocabulary = 8192,
+                          .has_tied_embeddings = false};
+  const ParameterTable table = table_of(model);
+  const auto parameters = static_cast<double>(table.elements());
+  for (const int64_t shards : {1, 4, 6}) {
+    for (const bool shards_weights : {false, true}) {
+      const Placement placement({.table = table,
+                                 .layout = {.data = shards, .shards_optimizer = true, .shards_weights = shards_weights},
+                                 .layers = model.layers},
+                                0, 0);
+      const PlacementBytes bytes = bytes_of(placement, DType::bf16, shards - 1);
+      const auto updated = static_cast<double>(shards);
+      const bool has_shards = shards_weights && shards > 1;  // beside the chunk in use
+      EXPECT_NEAR(static_cast<double>(bytes.weights) / parameters, 2 + (has_shards ? 2 / updated : 0), 0.01);
+      EXPECT_NEAR(static_cast<double>(bytes.gradients) / parameters, 4 + (has_shards ? 4 / updated : 0), 0.01);
+      EXPECT_NEAR(static_cast<double>(bytes.remainders + bytes.moments) / parameters, 10 / updated, 0.01);
+    }
   }
 }
 
