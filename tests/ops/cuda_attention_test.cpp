@@ -26,7 +26,11 @@ struct Case {
   int64_t batch, queries, keys, heads, kv_heads, dim;
   double dropout = 0.0;
   int64_t document = 0;  // the length of documents in a sample; 0: a sample is one document
+  int64_t unseen = 0;    // keys after the last query
+  int64_t head_offset = 0;
+  int64_t dropout_keys = 0;
 
+  int64_t offset() const { return keys - queries - unseen; }
   bool is_square() const { return queries == keys; }
   int64_t q_rows() const { return batch * queries; }
   int64_t k_rows() const { return batch * keys; }
@@ -53,6 +57,50 @@ const std::vector<Case> kDocumentCases = {{2, 256, 256, 2, 1, 64, 0.0, 40},
                                           {2, 1024, 1024, 2, 1, 64, 0.1, 1000}};
 const std::vector<Case> kOffsetCases = {
     {2, 1, 300, 4, 2, 64}, {1, 5, 261, 2, 2, 128, 0.3}, {1, 140, 1000, 4, 1, 64}, {1, 128, 256, 2, 2, 80, 0.0, 100}};
+// The last queries of a sample, as cuDNN takes them.
+const std::vector<Case> kTailCases = {
+    {1, 128, 256, 2, 2, 64}, {2, 100, 300, 4, 2, 64}, {1, 192, 1000, 4, 1, 128}, {1, 64, 2048, 8, 2, 128}};
+// Queries and heads from somewhere in a sample.
+const std::vector<Case> kPlacedCases = {
+    {.batch = 2,
+     .queries = 70,
+     .keys = 300,
+     .heads = 4,
+     .kv_heads = 2,
+     .dim = 64,
+     .dropout = 0.2,
+     .unseen = 100,
+     .head_offset = 4,
+     .dropout_keys = 512},
+    {.batch = 1, .queries = 130, .keys = 700, .heads = 2, .kv_heads = 1, .dim = 128, .unseen = 333},
+    {.batch = 1,
+     .queries = 200,
+     .keys = 500,
+     .heads = 2,
+     .kv_heads = 2,
+     .dim = 80,
+     .dropout = 0.1,
+     .document = 90,
+     .unseen = 64,
+     .head_offset = 3,
+     .dropout_keys = 501},  // no channel of a head's first key is a multiple of 4
+    {.batch = 2,
+     .queries = 65,
+     .keys = 65,
+     .heads = 3,
+     .kv_heads = 3,
+     .dim = 96,
+     .dropout = 0.1,
+     .head_offset = 5,
+     .dropout_keys = 130},
+    {.batch = 1,  // the first keys are seen by no query
+     .queries = 100,
+     .keys = 260,
+     .heads = 2,
+     .kv_heads = 1,
+     .dim = 64,
+     .document = 30,
+     .unseen = 10}};
 const std::vector<Case> kOddCases = {
     {1, 2, 2, 1, 1, 64}, {2, 70, 70, 2, 1, 5, 0.1, 9}, {1, 100, 100, 2, 2, 160}, {1, 90, 90, 2, 1, 36, 0.2}};
 
@@ -63,8 +111,8 @@ std::vector<Case> join(std::initializer_list<std::vector<Case>> lists) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} queries {} keys {} heads {}/{} dim {} dropout {} documents of {}", c.batch, c.queries,
-                     c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.document);
+  return fmt::format("batch {} queries {} from {} keys {} heads {}/{} dim {} dropout {} documents of {}", c.batch,
+                     c.queries, c.offset(), c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.document);
 }
 
 Named inputs_of(const Case& c) {
@@ -83,7 +131,7 @@ std::vector<int64_t> sample_ids_of(const Case& c) {
 std::vector<int32_t> starts_of(const Case& c) {
   std::vector<int32_t> starts;
   for (int64_t row = 0; row < c.q_rows(); ++row) {
-    const int64_t position = c.keys - c.queries + row % c.queries;
+    const int64_t position = c.offset() + row % c.queries;
     starts.push_back(static_cast<int32_t>(c.start_of(row / c.queries, position)));
   }
   return starts;
@@ -117,10 +165,12 @@ struct Tensors {
             .batch = c.batch,
             .heads = c.heads,
             .kv_heads = c.kv_heads,
-            .query_offset = c.keys - c.queries,
+            .query_offset = c.offset(),
             .scale = c.scale(),
             .document_starts = c.document == 0 ? Tensor{} : starts,
             .dropout = dropout(c),
+            .head_offset = c.head_offset,
+            .dropout_keys = c.dropout_keys,
             .scratch = scratch};
   }
   AttentionBackward backward(const Case& c, bool deterministic) const {
@@ -136,9 +186,12 @@ struct Tensors {
             .batch = c.batch,
             .heads = c.heads,
             .kv_heads = c.kv_heads,
+            .query_offset = c.offset(),
             .scale = c.scale(),
             .document_starts = c.document == 0 ? Tensor{} : starts,
             .dropout = dropout(c),
+            .head_offset = c.head_offset,
+            .dropout_keys = c.dropout_keys,
             .deterministic = deterministic,
             .scratch = scratch};
   }
@@ -171,7 +224,6 @@ Named expected_of(const Case& c) {
                         .step = &kStep};
   attention_forward(stream, tensors.forward(c));
   Named expected{{"out", values["out"]}, {"log_sum_exp", values["log_sum_exp"]}};
-  if (!c.is_square()) return expected;
   attention_backward(stream, tensors.backward(c, true));
   for (const char* name : {"dq", "dk", "dv"}) expected[name] = values[name];
   return expected;
@@ -264,10 +316,11 @@ class GpuCase {
         out_(stream, arena_, "out", dtype, c.q_rows(), c.q_cols()),
         log_sum_exp_(stream, arena_, "log_sum_exp", DType::f32, c.batch * c.heads, c.queries),
         dout_(stream, arena_, "dout", dtype, c.q_rows(), c.q_cols()),
-        dqkv_(stream, arena_, "dqkv", dtype, c.q_rows(), c.q_cols() + 2 * c.kv_cols()),
+        dq_(stream, arena_, "dq", dtype, c.q_rows(), c.q_cols() + (c.is_square() ? 2 * c.kv_cols() : 0)),
+        dkv_(stream, arena_, "dkv", dtype, c.k_rows(), 2 * c.kv_cols()),
         scratch_(stream, arena_, "scratch", DType::f32, 1,
                  attention_scratch(Device::cuda, shape_of(c, dtype), stream.pool().threads())) {
-    const int64_t k_begin = c.is_square() ? c.q_cols() : 0;
+    const int64_t k_begin = first_kv_col();
     DeviceMatrix& kv = c.is_square() ? q_ : kv_;
     const Named in = inputs_of(c);
     q_.write(in.at("q"), 0, c.q_cols());
@@ -281,9 +334,9 @@ class GpuCase {
                 .out = out_.tensor(),
                 .log_sum_exp = log_sum_exp_.tensor(),
                 .dout = dout_.tensor(),
-                .dq = dqkv_.tensor().slice_cols(0, c.q_cols()),
-                .dk = dqkv_.tensor().slice_cols(c.q_cols(), c.q_cols() + c.kv_cols()),
-                .dv = dqkv_.tensor().slice_cols(c.q_cols() + c.kv_cols(), c.q_cols() + 2 * c.kv_cols()),
+                .dq = dq_.tensor().slice_cols(0, c.q_cols()),
+                .dk = dkv().tensor().slice_cols(k_begin, k_begin + c.kv_cols()),
+                .dv = dkv().tensor().slice_cols(k_begin + c.kv_cols(), k_begin + 2 * c.kv_cols()),
                 .starts = upload_vector(stream, arena_, "starts", starts_of(c)),
                 .ids = upload_vector(stream, arena_, "ids", sample_ids_of(c)),
                 .scratch = scratch_.tensor(),
@@ -300,23 +353,25 @@ class GpuCase {
       return {};
     }
     Named outputs{{"out", out_.read()}, {"log_sum_exp", log_sum_exp_.read()}};
-    if (!case_.is_square()) return outputs;
     if (path == nullptr) {
       attention_backward(stream_, tensors_.backward(case_, deterministic));
     } else if (!cuda::attention_backward_on(*path, stream_, tensors_.backward(case_, deterministic))) {
       return {};
     }
-    outputs["dq"] = dqkv_.read(0, case_.q_cols());
-    outputs["dk"] = dqkv_.read(case_.q_cols(), case_.kv_cols());
-    outputs["dv"] = dqkv_.read(case_.q_cols() + case_.kv_cols(), case_.kv_cols());
+    outputs["dq"] = dq_.read(0, case_.q_cols());
+    outputs["dk"] = dkv().read(first_kv_col(), case_.kv_cols());
+    outputs["dv"] = dkv().read(first_kv_col() + case_.kv_cols(), case_.kv_cols());
     return outputs;
   }
 
  private:
+  int64_t first_kv_col() const { return case_.is_square() ? case_.q_cols() : 0; }
+  const DeviceMatrix& dkv() const { return case_.is_square() ? dq_ : dkv_; }
+
   Stream& stream_;
   Case case_;
   Arena arena_;
-  DeviceMatrix q_, kv_, out_, log_sum_exp_, dout_, dqkv_, scratch_;
+  DeviceMatrix q_, kv_, out_, log_sum_exp_, dout_, dq_, dkv_, scratch_;
   Tensors tensors_;
 };
 
@@ -351,25 +406,28 @@ class CudaAttention : public ::testing::Test {
 };
 
 TEST_F(CudaAttention, CudnnMatchesTheCpu) {
-  expect_path(AttentionPath::cudnn, DType::bf16, kPlainCases, false);
-  expect_path(AttentionPath::cudnn, DType::bf16, kPlainCases, true);
+  const auto cases = join({kPlainCases, kTailCases});
+  expect_path(AttentionPath::cudnn, DType::bf16, cases, false);
+  expect_path(AttentionPath::cudnn, DType::bf16, cases, true);
 }
 
 TEST_F(CudaAttention, TensorCoresMatchTheCpu) {
-  const auto cases = join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases});
+  const auto cases = join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kTailCases, kPlacedCases});
   expect_path(AttentionPath::tensor_cores, DType::bf16, cases, true);
   expect_path(AttentionPath::tensor_cores, DType::bf16, cases, false);
 }
 
 TEST_F(CudaAttention, GenericKernelMatchesTheCpu) {
-  const auto cases = join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kOddCases});
+  const auto cases =
+      join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kTailCases, kPlacedCases, kOddCases});
   expect_path(AttentionPath::generic, DType::f32, cases);
   expect_path(AttentionPath::generic, DType::bf16, cases);
 }
 
 TEST_F(CudaAttention, TheChosenPathMatchesTheCpu) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kOddCases})) {
+    for (const Case& c :
+         join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kTailCases, kPlacedCases, kOddCases})) {
       for (const bool deterministic : {true, false}) {
         SCOPED_TRACE(fmt::format("{} {} deterministic {}", describe(c), name_of(dtype), deterministic));
         expect_close(GpuCase(*stream_, c, dtype).run(nullptr, deterministic), expected_of(c),
@@ -380,7 +438,7 @@ TEST_F(CudaAttention, TheChosenPathMatchesTheCpu) {
 }
 
 TEST_F(CudaAttention, DeterministicBackwardRepeatsBitForBit) {
-  for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases})) {
+  for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases, kTailCases, kPlacedCases})) {
     SCOPED_TRACE(describe(c));
     const Named first = GpuCase(*stream_, c, DType::bf16).run(nullptr, true);
     const Named second = GpuCase(*stream_, c, DType::bf16).run(nullptr, true);
@@ -406,6 +464,8 @@ TEST_F(CudaAttention, RefusesWhatBreaksTheContract) {
     args.dropout.step = nullptr;
   }));
   expect_refused(with([](AttentionForward& args) { args.log_sum_exp = args.out; }));
+  expect_refused(with([](AttentionForward& args) { args.head_offset = -1; }));
+  expect_refused(with([](AttentionForward& args) { args.dropout_keys = 63; }));
 }
 
 TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
@@ -420,6 +480,15 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
   EXPECT_EQ(with([](auto& traits) { traits.has_dropout = true; }), AttentionPath::tensor_cores);
   EXPECT_EQ(with([](auto& traits) { traits.has_documents = true; }), AttentionPath::tensor_cores);
   EXPECT_EQ(with([](auto& traits) { traits.is_square = false; }), AttentionPath::tensor_cores);
+  const auto tail = [](int64_t queries) {
+    return [queries](cuda::AttentionTraits& traits) {
+      traits.is_square = false;
+      traits.ends_together = true;
+      traits.queries = queries;
+    };
+  };
+  EXPECT_EQ(with(tail(128)), AttentionPath::cudnn);
+  EXPECT_EQ(with(tail(1)), AttentionPath::tensor_cores);  // a token of a generation
   EXPECT_EQ(with([](auto& traits) { traits.is_aligned = false; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.head_dim = 20; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.dtype = DType::f32; }), AttentionPath::generic);

@@ -31,12 +31,22 @@ void check_shape(const AttentionShape& shape, double scale, const Tensor& docume
                  dropout.probability);
   if (dropout.probability > 0.0) {
     MEGALITH_CHECK(dropout.step != nullptr && dropout.sample_ids.device == Device::cuda &&
-                       dropout.sample_ids.dtype == DType::i64 && dropout.length == shape.query_length &&
-                       dropout.sample_ids.elements() == shape.batch,
-                   "dropout of {} rows with {} samples of length {}", rows, dropout.sample_ids.elements(),
-                   dropout.length);
+                       dropout.sample_ids.dtype == DType::i64 && dropout.sample_ids.elements() == shape.batch,
+                   "dropout of {} samples with {} ids", shape.batch, dropout.sample_ids.elements());
   }
   check_scratch(scratch, DType::f32, attention_scratch(Device::cuda, shape, 1));
+}
+
+// Of either direction: where its queries and heads stand in the whole.
+template <class Args>
+void check_place(const Args& args, const AttentionShape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + shape.query_length <= shape.key_length,
+                 "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, shape.query_length,
+                 shape.key_length);
+  MEGALITH_CHECK(0 <= args.head_offset && args.head_offset + shape.heads <= kMost && args.dropout_keys <= kMost &&
+                     (args.dropout_keys == 0 || args.dropout_keys >= shape.key_length),
+                 "dropout of heads from {} on, {} keys of {}", args.head_offset, shape.key_length, args.dropout_keys);
 }
 
 AttentionShape checked_shape(const AttentionForward& args) {
@@ -54,9 +64,7 @@ AttentionShape checked_shape(const AttentionForward& args) {
   check_matrix(args.out, "out", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
   check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
-  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + shape.query_length <= shape.key_length,
-                 "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, shape.query_length,
-                 shape.key_length);
+  check_place(args, shape);
   return shape;
 }
 
@@ -67,19 +75,20 @@ AttentionShape checked_shape(const AttentionBackward& args) {
                              .heads = args.heads,
                              .kv_heads = args.kv_heads,
                              .query_length = div_exact(rows, args.batch),
-                             .key_length = div_exact(rows, args.batch),
+                             .key_length = div_exact(args.k.rows(), args.batch),
                              .head_dim = div_exact(args.q.cols(), args.heads)};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, rows, args.q.cols());
   check_matrix(args.dq, "dq", shape.dtype, rows, args.q.cols());
   check_matrix(args.out, "out", shape.dtype, rows, args.q.cols());
   check_matrix(args.dout, "dout", shape.dtype, rows, args.q.cols());
-  check_matrix(args.k, "k", shape.dtype, rows, kv_cols);
-  check_matrix(args.v, "v", shape.dtype, rows, kv_cols);
-  check_matrix(args.dk, "dk", shape.dtype, rows, kv_cols);
-  check_matrix(args.dv, "dv", shape.dtype, rows, kv_cols);
+  check_matrix(args.k, "k", shape.dtype, args.k.rows(), kv_cols);
+  check_matrix(args.v, "v", shape.dtype, args.k.rows(), kv_cols);
+  check_matrix(args.dk, "dk", shape.dtype, args.k.rows(), kv_cols);
+  check_matrix(args.dv, "dv", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
   check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
+  check_place(args, shape);
   return shape;
 }
 
@@ -97,7 +106,9 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
-          .is_square = shape.query_length == shape.key_length};
+          .queries = shape.query_length,
+          .is_square = shape.query_length == shape.key_length,
+          .ends_together = args.query_offset + shape.query_length == shape.key_length};
 }
 
 AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& shape) {
@@ -106,7 +117,9 @@ AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& s
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out, args.dout, args.dq, args.dk, args.dv}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
-          .is_square = true};
+          .queries = shape.query_length,
+          .is_square = shape.query_length == shape.key_length,
+          .ends_together = args.query_offset + shape.query_length == shape.key_length};
 }
 
 template <class T>
@@ -118,13 +131,17 @@ const int32_t* starts_of(const Tensor& document_starts) {
   return document_starts ? document_starts.as<int32_t>() : nullptr;
 }
 
-AttentionDropout launch_dropout(const Dropout& dropout) {
+template <class Args>
+AttentionDropout launch_dropout(const Args& args, const AttentionShape& shape) {
+  const Dropout& dropout = args.dropout;
   if (dropout.probability == 0.0) return {};
   return {.threshold = dropout_threshold(dropout.probability),
           .factor = static_cast<float>(1.0 / (1.0 - dropout.probability)),
           .site_key = mix_key(dropout.seed, dropout.site),
           .step = dropout.step,
-          .sample_ids = dropout.sample_ids.as<int64_t>()};
+          .sample_ids = dropout.sample_ids.as<int64_t>(),
+          .head_offset = static_cast<int32_t>(args.head_offset),
+          .keys = static_cast<int32_t>(args.dropout_keys == 0 ? shape.key_length : args.dropout_keys)};
 }
 
 template <class T>
@@ -143,7 +160,7 @@ AttentionForwardLaunch<T> launch_of(const AttentionForward& args, const Attentio
           .query_offset = static_cast<int32_t>(args.query_offset),
           .scale = static_cast<float>(args.scale),
           .document_starts = starts_of(args.document_starts),
-          .dropout = launch_dropout(args.dropout)};
+          .dropout = launch_dropout(args, shape)};
 }
 
 // Scratch begins with one number per query and head.
@@ -168,11 +185,13 @@ AttentionBackwardLaunch<T> launch_of(const AttentionBackward& args, const Attent
           .batch = static_cast<int32_t>(shape.batch),
           .heads = static_cast<int32_t>(shape.heads),
           .kv_heads = static_cast<int32_t>(shape.kv_heads),
-          .length = static_cast<int32_t>(shape.query_length),
+          .queries = static_cast<int32_t>(shape.query_length),
+          .keys = static_cast<int32_t>(shape.key_length),
           .dim = static_cast<int32_t>(shape.head_dim),
+          .query_offset = static_cast<int32_t>(args.query_offset),
           .scale = static_cast<float>(args.scale),
           .document_starts = starts_of(args.document_starts),
-          .dropout = launch_dropout(args.dropout)};
+          .dropout = launch_dropout(args, shape)};
 }
 
 cudaStream_t native(Stream& stream) {

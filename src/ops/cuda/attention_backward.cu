@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const AttentionBackward
   constexpr int kPairs = kMaxTensorCoreDim / 64;  // of neighbouring elements, per lane
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32) * kItems;
-  const int64_t items = static_cast<int64_t>(args.batch) * args.length * args.heads;
+  const int64_t items = static_cast<int64_t>(args.batch) * args.queries * args.heads;
   uint32_t a[kItems][kPairs];
   uint32_t b[kItems][kPairs];
 #pragma unroll
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const AttentionBackward
     sum = warp_sum(sum);
     if (lane != 0 || first + i >= items) continue;
     const int64_t row = (first + i) / args.heads;
-    const int64_t stats_row = row / args.length * args.heads + (first + i) % args.heads;
-    args.delta[stats_row * args.length + row % args.length] = sum;
+    const int64_t stats_row = row / args.queries * args.heads + (first + i) % args.heads;
+    args.delta[stats_row * args.queries + row % args.queries] = sum;
   }
 }
 
@@ -91,44 +91,45 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 3 : 2)
   const int kv_head = head / (args.heads / args.kv_heads);
   const int first_query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile;
   const int warp_query = first_query + warp * kWarpRows;
-  const int64_t first_row = static_cast<int64_t>(sample) * args.length;
-  const auto k = head_of(args.k, first_row, kv_head, args.dim);
-  const auto v = head_of(args.v, first_row, kv_head, args.dim);
-  const auto start_of = [&](int query) { return document_start(args.document_starts, sample, args.length, query); };
+  const int position = args.query_offset + warp_query;  // of the warp's first row
+  const int64_t first_row = static_cast<int64_t>(sample) * args.queries;
+  const auto k = head_of(args.k, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
+  const auto v = head_of(args.v, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
+  const auto start_of = [&](int query) { return document_start(args.document_starts, sample, args.queries, query); };
   TileDropout dropout;
-  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, head, args.length);
+  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, head);
 
   float log2_sum[2];
   float delta[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int query = min(warp_query + lane_row() + half * 8, args.length - 1);
+    const int query = min(warp_query + lane_row() + half * 8, args.queries - 1);
     const int64_t row = static_cast<int64_t>(sample) * args.heads + head;
     log2_sum[half] = args.log_sum_exp.data[row * args.log_sum_exp.stride + query] * kLog2E;
-    delta[half] = args.delta[row * args.length + query];
+    delta[half] = args.delta[row * args.queries + query];
   }
   const int first_start = start_of(warp_query);
   const int last_start = start_of(warp_query + kWarpRows - 1);
   const float scale_log2 = args.scale * kLog2E;
-  const int end_key = min(first_query + kTile, args.length);
+  const int end_key = args.query_offset + min(first_query + kTile, args.queries);
 
   const auto load_stage = [&](int stage, int key) {
     const uint32_t tile = stages + stage * 2 * kTileBytes<kDim>;
-    load_tile<kDim, kTile, kThreads>(tile, k, key, args.length, args.dim);
-    load_tile<kDim, kTile, kThreads>(tile + kTileBytes<kDim>, v, key, args.length, args.dim);
+    load_tile<kDim, kTile, kThreads>(tile, k, key, args.keys, args.dim);
+    load_tile<kDim, kTile, kThreads>(tile + kTileBytes<kDim>, v, key, args.keys, args.dim);
     commit_copies();
   };
   Sums<kDim> dq;
   clear<kDim>(dq);
   int key = start_of(first_query) / kTile * kTile;
-  load_tile<kDim, kTile, kThreads>(q_tile, head_of(args.q, first_row, head, args.dim), first_query, args.length,
+  load_tile<kDim, kTile, kThreads>(q_tile, head_of(args.q, first_row, head, args.dim), first_query, args.queries,
                                    args.dim);
-  load_tile<kDim, kTile, kThreads>(dout_tile, head_of(args.dout, first_row, head, args.dim), first_query, args.length,
+  load_tile<kDim, kTile, kThreads>(dout_tile, head_of(args.dout, first_row, head, args.dim), first_query, args.queries,
                                    args.dim);
   load_stage(0, key);
   for (int stage = 0; key < end_key; key += kTile, stage ^= 1) {
     uint32_t kept = 0;
-    if constexpr (kDropout) kept = dropout.keep_queries_by_keys(warp_query, key);  // while copies are under way
+    if constexpr (kDropout) kept = dropout.keep_queries_by_keys(position, key);  // while copies are under way
     wait_for_copies();
     __syncthreads();  // this stage is there, and the other is no longer used
     if (key + kTile < end_key) load_stage(stage ^ 1, key + kTile);
@@ -140,12 +141,12 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 3 : 2)
     multiply_rows<kDim, 1>(gradients, dout_tile + warp * kWarpRows * kRowBytes<kDim>, k_tile + kTileBytes<kDim>);
     int begin[2] = {0, 0};  // the keys of the tile that each row sees
     int end[2] = {kTile, kTile};
-    if (key + kTile - 1 > warp_query || key < last_start) {
+    if (key + kTile - 1 > position || key < last_start) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int query = warp_query + lane_row() + half * 8;
-        begin[half] = start_of(query) - key;
-        end[half] = query + 1 - key;
+        const int row = lane_row() + half * 8;
+        begin[half] = start_of(warp_query + row) - key;
+        end[half] = position + row + 1 - key;
       }
     }
 #pragma unroll
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 3 : 2)
   }
   const float factors[1][2] = {{args.scale, args.scale}};
   store_sums<kDim, 1>(dq, factors, memory + warp * kWarpRows * kRowBytes<kDim>,
-                      head_of(args.dq, first_row, head, args.dim), warp_query, args.length, args.dim);
+                      head_of(args.dq, first_row, head, args.dim), warp_query, args.queries, args.dim);
 }
 
 // What the kernel for dk and dv knows about the queries of a stage.
@@ -176,16 +177,23 @@ struct QueryStats {
   int start[kTile];  // not set where a sample is one document
 };
 
-// The first tile of queries, counted from `first_key`, that no longer sees any of kTile keys: starts do not fall.
+// The first query that sees the key, if it exists.
+__device__ __forceinline__ int first_query_of(const AttentionBackwardLaunch<Bf16Bits>& args, int key) {
+  return max(0, key - args.query_offset);
+}
+
+// The first tile of queries, counted from the first that sees `first_key`, that no longer sees any of kTile keys:
+// starts do not fall.
 __device__ __forceinline__ int end_of_queries(const AttentionBackwardLaunch<Bf16Bits>& args, int sample,
                                               int first_key) {
-  const int tiles = (args.length - first_key + kTile - 1) / kTile;
+  const int first_query = first_query_of(args, first_key);
+  const int tiles = first_query < args.queries ? (args.queries - first_query + kTile - 1) / kTile : 0;
   if (args.document_starts == nullptr) return tiles;
-  int low = 1;  // the keys' own tile sees them
+  int low = 0;
   int high = tiles;
   while (low < high) {
     const int middle = (low + high) / 2;
-    const int start = document_start(args.document_starts, sample, args.length, first_key + middle * kTile);
+    const int start = document_start(args.document_starts, sample, args.queries, first_query + middle * kTile);
     start >= first_key + kTile ? high = middle : low = middle + 1;
   }
   return low;
@@ -234,7 +242,7 @@ __device__ __forceinline__ void add_dq(const Sums<kDim>& dq, const AttentionRows
   }
 }
 
-// A tile of queries of one of the heads that read the keys, counted from the keys' own tile on.
+// A tile of queries of one of the heads that read the keys, counted from the first query that sees them.
 struct Step {
   int head;
   int tile;
@@ -255,29 +263,30 @@ __global__ void __launch_bounds__(kThreads, 2) dkv_kernel(const AttentionBackwar
   const int group = args.heads / args.kv_heads;
   const int first_key = static_cast<int>(blockIdx.x) * kTile;
   const int warp_key = first_key + warp * kWarpRows;
-  const int64_t first_row = static_cast<int64_t>(sample) * args.length;
+  const int64_t first_row = static_cast<int64_t>(sample) * args.keys;
+  const int64_t first_query_row = static_cast<int64_t>(sample) * args.queries;
   const int tiles = end_of_queries(args, sample, first_key);
   const float scale_log2 = args.scale * kLog2E;
   TileDropout dropout;
-  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, kv_head * group, args.length);
+  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, kv_head * group);
 
   const auto load_stage = [&](int stage, const Step& step) {
     const int head = step.head;
-    const int first_query = first_key + step.tile * kTile;
+    const int first_query = first_query_of(args, first_key) + step.tile * kTile;
     const uint32_t tile = stages + stage * 2 * kTileBytes<kDim>;
-    load_tile<kDim, kTile, kThreads>(tile, head_of(args.q, first_row, head, args.dim), first_query, args.length,
+    load_tile<kDim, kTile, kThreads>(tile, head_of(args.q, first_query_row, head, args.dim), first_query, args.queries,
                                      args.dim);
-    load_tile<kDim, kTile, kThreads>(tile + kTileBytes<kDim>, head_of(args.dout, first_row, head, args.dim),
-                                     first_query, args.length, args.dim);
+    load_tile<kDim, kTile, kThreads>(tile + kTileBytes<kDim>, head_of(args.dout, first_query_row, head, args.dim),
+                                     first_query, args.queries, args.dim);
     if (threadIdx.x < kTile) {
-      const int query = min(first_query + static_cast<int>(threadIdx.x), args.length - 1);
+      const int query = min(first_query + static_cast<int>(threadIdx.x), args.queries - 1);
       const int64_t row = static_cast<int64_t>(sample) * args.heads + head;
       const QueryStats& to = stats[stage];
       copy_word_async(shared_address(to.log_sum_exp + threadIdx.x),
                       args.log_sum_exp.data + row * args.log_sum_exp.stride + query);
-      copy_word_async(shared_address(to.delta + threadIdx.x), args.delta + row * args.length + query);
+      copy_word_async(shared_address(to.delta + threadIdx.x), args.delta + row * args.queries + query);
       if (args.document_starts != nullptr) {
-        copy_word_async(shared_address(to.start + threadIdx.x), args.document_starts + first_row + query);
+        copy_word_async(shared_address(to.start + threadIdx.x), args.document_starts + first_query_row + query);
       }
     }
     commit_copies();
@@ -286,25 +295,29 @@ __global__ void __launch_bounds__(kThreads, 2) dkv_kernel(const AttentionBackwar
   Sums<kDim> dv;
   clear<kDim>(dk);
   clear<kDim>(dv);
-  load_tile<kDim, kTile, kThreads>(k_tile, head_of(args.k, first_row, kv_head, args.dim), first_key, args.length,
-                                   args.dim);
-  load_tile<kDim, kTile, kThreads>(v_tile, head_of(args.v, first_row, kv_head, args.dim), first_key, args.length,
-                                   args.dim);
   Step step{kv_head * group, 0};
-  load_stage(0, step);
-  for (int stage = 0; step.head < (kv_head + 1) * group; stage ^= 1) {
+  const int end_head = tiles > 0 ? step.head + group : step.head;
+  if (tiles > 0) {  // else no query sees these keys, and no copy may be under way when their gradients are stored
+    load_tile<kDim, kTile, kThreads>(k_tile, head_of(args.k, first_row, kv_head, args.dim), first_key, args.keys,
+                                     args.dim);
+    load_tile<kDim, kTile, kThreads>(v_tile, head_of(args.v, first_row, kv_head, args.dim), first_key, args.keys,
+                                     args.dim);
+    load_stage(0, step);
+  }
+  for (int stage = 0; step.head < end_head; stage ^= 1) {
     const int head = step.head;
-    const int first_query = first_key + step.tile * kTile;
+    const int first_query = first_query_of(args, first_key) + step.tile * kTile;
+    const int first_position = args.query_offset + first_query;
     uint32_t kept = 0;
     if constexpr (kDropout) {  // while copies are under way
       TileDropout of_head = dropout;
-      of_head.channel = static_cast<int64_t>(head) * args.length;
-      kept = of_head.keep_keys_by_queries(warp_key, first_query);
+      of_head.channel = first_channel(args.dropout, head);
+      kept = of_head.keep_keys_by_queries(warp_key, first_position);
     }
     wait_for_copies();
     __syncthreads();  // this stage is there, and the other is no longer used
     step = step.tile + 1 < tiles ? Step{head, step.tile + 1} : Step{head + 1, 0};
-    if (step.head < (kv_head + 1) * group) load_stage(stage ^ 1, step);
+    if (step.head < end_head) load_stage(stage ^ 1, step);
     const uint32_t q_tile = stages + stage * 2 * kTileBytes<kDim>;
     const uint32_t dout_tile = q_tile + kTileBytes<kDim>;
     Scores weights;
@@ -312,13 +325,14 @@ __global__ void __launch_bounds__(kThreads, 2) dkv_kernel(const AttentionBackwar
     multiply_rows<kDim, 1>(weights, k_tile + warp * kWarpRows * kRowBytes<kDim>, q_tile);
     multiply_rows<kDim, 1>(gradients, v_tile + warp * kWarpRows * kRowBytes<kDim>, dout_tile);
     const bool is_masked =
-        first_query == first_key || first_query + kTile > args.length || args.document_starts != nullptr;
+        first_position < first_key + kTile - 1 || first_query + kTile > args.queries || args.document_starts != nullptr;
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
         const int column = 8 * n + 2 * lane_pair() + odd;
-        const int query = first_query + column;
+        const int position = first_position + column;
+        const bool exists = first_query + column < args.queries;
         const float log2_sum = stats[stage].log_sum_exp[column] * kLog2E;
         const float delta = stats[stage].delta[column];
         const int start = args.document_starts != nullptr ? stats[stage].start[column] : 0;
@@ -326,7 +340,7 @@ __global__ void __launch_bounds__(kThreads, 2) dkv_kernel(const AttentionBackwar
         for (int half = 0; half < 2; ++half) {
           const int e = 2 * half + odd;
           const int key = warp_key + lane_row() + half * 8;
-          const bool is_seen = !is_masked || (key <= query && key >= start && query < args.length);
+          const bool is_seen = !is_masked || (key <= position && key >= start && exists);
           const float weight = is_seen ? exp2f(fmaf(weights[0][n][e], scale_log2, -log2_sum)) : 0.0F;
           float gradient = gradients[0][n][e];
           weights[0][n][e] = weight;
@@ -352,17 +366,18 @@ __global__ void __launch_bounds__(kThreads, 2) dkv_kernel(const AttentionBackwar
       clear<kDim>(dq);
       add_product<kDim, 1>(dq, parts, k_tile);
       const AttentionRows<float> sums{args.dq_sums, static_cast<int64_t>(args.heads) * args.dim};
-      add_dq<kDim>(dq, head_of(sums, first_row, head, args.dim), first_query + warp * kWarpRows, args.length, args.dim);
+      add_dq<kDim>(dq, head_of(sums, first_query_row, head, args.dim), first_query + warp * kWarpRows, args.queries,
+                   args.dim);
     }
   }
   if constexpr (kAddsDq) __syncthreads();  // all warps have used all keys
   const float dk_factors[1][2] = {{args.scale, args.scale}};
   const float dv_factors[1][2] = {{args.dropout.factor, args.dropout.factor}};
   uint8_t* staging = memory + warp * kWarpRows * kRowBytes<kDim>;
-  store_sums<kDim, 1>(dk, dk_factors, staging, head_of(args.dk, first_row, kv_head, args.dim), warp_key, args.length,
+  store_sums<kDim, 1>(dk, dk_factors, staging, head_of(args.dk, first_row, kv_head, args.dim), warp_key, args.keys,
                       args.dim);
   store_sums<kDim, 1>(dv, dv_factors, staging + kTileBytes<kDim>, head_of(args.dv, first_row, kv_head, args.dim),
-                      warp_key, args.length, args.dim);
+                      warp_key, args.keys, args.dim);
 }
 
 // dq = scale * dq_sums, eight elements per thread.
@@ -370,7 +385,7 @@ __global__ void __launch_bounds__(kThreads) round_dq_kernel(const AttentionBackw
   const int64_t cols = static_cast<int64_t>(args.heads) * args.dim;
   const int64_t index = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 8;
   const int64_t row = index / cols;
-  if (row >= static_cast<int64_t>(args.batch) * args.length) return;
+  if (row >= static_cast<int64_t>(args.batch) * args.queries) return;
   const float4 a = reinterpret_cast<const float4*>(args.dq_sums + index)[0];
   const float4 b = reinterpret_cast<const float4*>(args.dq_sums + index)[1];
   *reinterpret_cast<uint4*>(args.dq.data + row * args.dq.stride + index % cols) =
@@ -378,11 +393,12 @@ __global__ void __launch_bounds__(kThreads) round_dq_kernel(const AttentionBackw
                  pack(b.x * args.scale, b.y * args.scale), pack(b.z * args.scale, b.w * args.scale));
 }
 
-cudaError_t launch(void (*kernel)(AttentionBackwardLaunch<Bf16Bits>), int heads, int shared_bytes,
+// A block for each tile of `rows` rows, and each head.
+cudaError_t launch(void (*kernel)(AttentionBackwardLaunch<Bf16Bits>), int rows, int heads, int shared_bytes,
                    const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
   const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   if (status != cudaSuccess) return status;
-  const dim3 grid(static_cast<unsigned>((args.length + kTile - 1) / kTile), static_cast<unsigned>(heads),
+  const dim3 grid(static_cast<unsigned>((rows + kTile - 1) / kTile), static_cast<unsigned>(heads),
                   static_cast<unsigned>(args.batch));
   kernel<<<grid, kThreads, shared_bytes, stream>>>(args);
   return cudaGetLastError();
@@ -390,17 +406,19 @@ cudaError_t launch(void (*kernel)(AttentionBackwardLaunch<Bf16Bits>), int heads,
 
 template <int kDim, bool kDropout>
 cudaError_t launch_in_fixed_order(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
-  const cudaError_t status = launch(dkv_kernel<kDim, kDropout, false>, args.kv_heads, kGradientsAt<kDim>, args, stream);
+  const cudaError_t status =
+      launch(dkv_kernel<kDim, kDropout, false>, args.keys, args.kv_heads, kGradientsAt<kDim>, args, stream);
   if (status != cudaSuccess) return status;
-  return launch(dq_kernel<kDim, kDropout>, args.heads, kSharedBytes<kDim>, args, stream);
+  return launch(dq_kernel<kDim, kDropout>, args.queries, args.heads, kSharedBytes<kDim>, args, stream);
 }
 
 template <int kDim, bool kDropout>
 cudaError_t launch_with_atomics(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
-  const int64_t elements = static_cast<int64_t>(args.batch) * args.length * args.heads * args.dim;
+  const int64_t elements = static_cast<int64_t>(args.batch) * args.queries * args.heads * args.dim;
   cudaError_t status = cudaMemsetAsync(args.dq_sums, 0, static_cast<size_t>(elements) * sizeof(float), stream);
   if (status != cudaSuccess) return status;
-  status = launch(dkv_kernel<kDim, kDropout, true>, args.kv_heads, kGradientsAt<kDim> + kGradientBytes, args, stream);
+  status = launch(dkv_kernel<kDim, kDropout, true>, args.keys, args.kv_heads, kGradientsAt<kDim> + kGradientBytes, args,
+                  stream);
   if (status != cudaSuccess) return status;
   const int64_t blocks = (elements / 8 + kThreads - 1) / kThreads;
   round_dq_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
@@ -408,7 +426,7 @@ cudaError_t launch_with_atomics(const AttentionBackwardLaunch<Bf16Bits>& args, c
 }
 
 cudaError_t launch_delta(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
-  const int64_t items = static_cast<int64_t>(args.batch) * args.length * args.heads;
+  const int64_t items = static_cast<int64_t>(args.batch) * args.queries * args.heads;
   const int64_t blocks = (items + kWarps * kItems - 1) / (kWarps * kItems);
   delta_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(args);
   return cudaGetLastError();

@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const AttentionFor
   const int first_start = start_of(warp_query);
   const int last_start = start_of(warp_query + kWarpRows - 1);
   TileDropout dropout;
-  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, head, args.keys);
+  if constexpr (kDropout) dropout = tile_dropout(args.dropout, sample, head);
 
   const float scale_log2 = args.scale * kLog2E;
   const int end_key = args.query_offset + min(first_query + kQueries, args.queries);

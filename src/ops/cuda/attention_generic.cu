@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionForwar
   const auto keys = head_rows(args.k, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
   const auto values = head_rows(args.v, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
   const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
-  const int64_t channel = static_cast<int64_t>(head) * args.keys;
+  const int64_t channel = first_channel(args.dropout, head);
 
   load_row(queries, query, exists, args.dim, q);
   clear_row(sum, args.dim);
@@ -164,14 +164,14 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const AttentionBackward
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;  // of a row and head
   const int64_t row = index / args.heads;
   const int head = static_cast<int>(index % args.heads);
-  if (row >= static_cast<int64_t>(args.batch) * args.length) return;
+  if (row >= static_cast<int64_t>(args.batch) * args.queries) return;
   const auto a = head_rows(args.dout, row, head, args.dim);
   const auto b = head_rows(args.out, row, head, args.dim);
   float sum = 0.0F;
   for (int d = threadIdx.x % 32; d < args.dim; d += 32) sum = fmaf(widen(a.data[d]), widen(b.data[d]), sum);
   sum = warp_sum(sum);
-  const int64_t sample = row / args.length;
-  if (threadIdx.x % 32 == 0) args.delta[(sample * args.heads + head) * args.length + row % args.length] = sum;
+  const int64_t sample = row / args.queries;
+  if (threadIdx.x % 32 == 0) args.delta[(sample * args.heads + head) * args.queries + row % args.queries] = sum;
 }
 
 // What a query and a key give each other: the weight after dropout, and the gradient of the score.
@@ -208,22 +208,23 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(const AttentionBackwardLau
   const int kv_head = head / (args.heads / args.kv_heads);
   const int first_query = (gridDim.x - 1 - blockIdx.x) * kWarps;
   const int query = first_query + warp;
-  const bool exists = query < args.length;
-  const int start = start_of(args.document_starts, sample, args.length, query);
-  const int64_t first_row = static_cast<int64_t>(sample) * args.length;
-  const auto keys = head_rows(args.k, first_row, kv_head, args.dim);
-  const auto values = head_rows(args.v, first_row, kv_head, args.dim);
+  const bool exists = query < args.queries;
+  const int position = args.query_offset + query;
+  const int start = start_of(args.document_starts, sample, args.queries, query);
+  const int64_t first_row = static_cast<int64_t>(sample) * args.queries;
+  const auto keys = head_rows(args.k, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
+  const auto values = head_rows(args.v, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
   const int64_t stats_row = static_cast<int64_t>(sample) * args.heads + head;
   const float log_sum_exp = exists ? args.log_sum_exp.data[stats_row * args.log_sum_exp.stride + query] : 0.0F;
-  const float delta = exists ? args.delta[stats_row * args.length + query] : 0.0F;
+  const float delta = exists ? args.delta[stats_row * args.queries + query] : 0.0F;
   const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
-  const int64_t channel = static_cast<int64_t>(head) * args.length;
+  const int64_t channel = first_channel(args.dropout, head);
 
   load_row(head_rows(args.q, first_row, head, args.dim), query, exists, args.dim, q);
   load_row(head_rows(args.dout, first_row, head, args.dim), query, exists, args.dim, dout);
   clear_row(dq, args.dim);
-  const int end = min(first_query + kWarps, args.length);
-  const int begin = start_of(args.document_starts, sample, args.length, first_query) / kTile * kTile;
+  const int end = args.query_offset + min(first_query + kWarps, args.queries);
+  const int begin = start_of(args.document_starts, sample, args.queries, first_query) / kTile * kTile;
   for (int tile = begin; tile < end; tile += kTile) {
     const int count = min(kTile, end - tile);
     const auto tile_keys = AttentionRows<const T>{keys.data + tile * keys.stride, keys.stride};
@@ -232,9 +233,9 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(const AttentionBackwardLau
     const float product = dot_with_lane_row(q, tile_keys, count, args.dim, chunk);
     const float dproduct = dot_with_lane_row(dout, tile_values, count, args.dim, chunk);
     float dscore = 0.0F;
-    if (exists && start <= key && key <= query) {
+    if (exists && start <= key && key <= position) {
       const bool kept =
-          args.dropout.threshold == 0 || is_kept(key_of_sample, args.dropout.threshold, channel + key, query);
+          args.dropout.threshold == 0 || is_kept(key_of_sample, args.dropout.threshold, channel + key, position);
       dscore = differentiate({product, dproduct, log_sum_exp, delta}, args.scale, kept, args.dropout.factor).dscore;
     }
     __syncwarp();
@@ -261,8 +262,9 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(const AttentionBackwardLa
   const int group = args.heads / args.kv_heads;
   const int first_key = blockIdx.x * kWarps;
   const int key = first_key + warp;
-  const bool exists = key < args.length;
-  const int64_t first_row = static_cast<int64_t>(sample) * args.length;
+  const bool exists = key < args.keys;
+  const int64_t first_row = static_cast<int64_t>(sample) * args.keys;
+  const int64_t first_query_row = static_cast<int64_t>(sample) * args.queries;
   const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
 
   load_row(head_rows(args.k, first_row, kv_head, args.dim), key, exists, args.dim, k);
@@ -271,24 +273,25 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(const AttentionBackwardLa
   clear_row(dv, args.dim);
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const int64_t stats_row = static_cast<int64_t>(sample) * args.heads + head;
-    const auto queries = head_rows(args.q, first_row, head, args.dim);
-    const auto douts = head_rows(args.dout, first_row, head, args.dim);
-    for (int tile = first_key / kTile * kTile; tile < args.length; tile += kTile) {
+    const auto queries = head_rows(args.q, first_query_row, head, args.dim);
+    const auto douts = head_rows(args.dout, first_query_row, head, args.dim);
+    for (int tile = max(0, first_key - args.query_offset) / kTile * kTile; tile < args.queries; tile += kTile) {
       // From here on no query sees these keys any more.
-      if (start_of(args.document_starts, sample, args.length, tile) >= first_key + kWarps) break;
-      const int count = min(kTile, args.length - tile);
+      if (start_of(args.document_starts, sample, args.queries, tile) >= first_key + kWarps) break;
+      const int count = min(kTile, args.queries - tile);
       const auto tile_queries = AttentionRows<const T>{queries.data + tile * queries.stride, queries.stride};
       const auto tile_douts = AttentionRows<const T>{douts.data + tile * douts.stride, douts.stride};
       const int query = tile + lane;
+      const int position = args.query_offset + query;
       const float product = dot_with_lane_row(k, tile_queries, count, args.dim, chunk);
       const float dproduct = dot_with_lane_row(v, tile_douts, count, args.dim, chunk);
       PairGradient gradient{0.0F, 0.0F};
-      if (exists && query < args.length && key <= query &&
-          start_of(args.document_starts, sample, args.length, query) <= key) {
+      if (exists && query < args.queries && key <= position &&
+          start_of(args.document_starts, sample, args.queries, query) <= key) {
         const bool kept = args.dropout.threshold == 0 || is_kept(key_of_sample, args.dropout.threshold,
-                                                                 static_cast<int64_t>(head) * args.length + key, query);
+                                                                 first_channel(args.dropout, head) + key, position);
         const PairInput in{product, dproduct, args.log_sum_exp.data[stats_row * args.log_sum_exp.stride + query],
-                           args.delta[stats_row * args.length + query]};
+                           args.delta[stats_row * args.queries + query]};
         gradient = differentiate(in, args.scale, kept, args.dropout.factor);
       }
       __syncwarp();
@@ -324,7 +327,7 @@ cudaError_t launch_forward(const AttentionForwardLaunch<T>& args, cudaStream_t s
 
 template <class T>
 cudaError_t launch_delta(const AttentionBackwardLaunch<T>& args, cudaStream_t stream) {
-  const int64_t rows = static_cast<int64_t>(args.batch) * args.length * args.heads;
+  const int64_t rows = static_cast<int64_t>(args.batch) * args.queries * args.heads;
   delta_kernel<T><<<blocks_for(rows), kThreads, 0, stream>>>(args);
   return cudaGetLastError();
 }
@@ -335,9 +338,9 @@ cudaError_t launch_backward(const AttentionBackwardLaunch<T>& args, cudaStream_t
   cudaError_t status = launch_delta(args, stream);
   if (status != cudaSuccess) return status;
   status =
-      launch(dq_kernel<T>, args, dim3(blocks_for(args.length), static_cast<unsigned>(args.heads), batch), 3, stream);
+      launch(dq_kernel<T>, args, dim3(blocks_for(args.queries), static_cast<unsigned>(args.heads), batch), 3, stream);
   if (status != cudaSuccess) return status;
-  return launch(dkv_kernel<T>, args, dim3(blocks_for(args.length), static_cast<unsigned>(args.kv_heads), batch), 4,
+  return launch(dkv_kernel<T>, args, dim3(blocks_for(args.keys), static_cast<unsigned>(args.kv_heads), batch), 4,
                 stream);
 }
 

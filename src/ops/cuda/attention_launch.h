@@ -23,6 +23,8 @@ struct AttentionDropout {
   uint64_t site_key = 0;  // mix_key(seed, site)
   const uint64_t* step = nullptr;
   const int64_t* sample_ids = nullptr;
+  int32_t head_offset = 0;
+  int32_t keys = 0;  // of a whole sample
 };
 
 template <class T>
@@ -41,9 +43,9 @@ struct AttentionBackwardLaunch {
   AttentionRows<const T> dout, q, k, v, out;
   AttentionRows<const float> log_sum_exp;
   AttentionRows<T> dq, dk, dv;
-  float* delta = nullptr;    // scratch, (batch * heads, length)
-  float* dq_sums = nullptr;  // scratch, (batch * length, heads * dim); null: sum in a fixed order
-  int32_t batch = 0, heads = 0, kv_heads = 0, length = 0, dim = 0;
+  float* delta = nullptr;    // scratch, (batch * heads, queries)
+  float* dq_sums = nullptr;  // scratch, (batch * queries, heads * dim); null: sum in a fixed order
+  int32_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, dim = 0, query_offset = 0;
   float scale = 0.0F;
   const int32_t* document_starts = nullptr;
   AttentionDropout dropout;

@@ -5,13 +5,18 @@
 #include "ops/cuda/attention_launch.h"
 #include "ops/cuda/random.cuh"
 
-// The draws of attention dropout: channel = head * keys + key, position = that of the query.
+// The draws of attention dropout: channel = (head_offset + head) * keys + key, position = that of the query.
 
 namespace megalith::ops::cuda {
 
 // The Philox key of a sample.
 __device__ __forceinline__ uint64_t sample_key(const AttentionDropout& dropout, int sample) {
   return dropout_key(dropout.site_key, *dropout.step, static_cast<uint64_t>(dropout.sample_ids[sample]));
+}
+
+// The channel of a head's first key.
+__device__ __forceinline__ int64_t first_channel(const AttentionDropout& dropout, int head) {
+  return static_cast<int64_t>(dropout.head_offset + head) * dropout.keys;
 }
 
 // Whether one weight is kept: the slow way, one Philox call for one decision.

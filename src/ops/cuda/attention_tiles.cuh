@@ -243,7 +243,7 @@ static __device__ __noinline__ uint32_t keep_one_by_one(uint64_t key, uint32_t t
   return bits;
 }
 
-// The dropout decisions of one head. Four neighbouring keys share a Philox call where head * keys is a multiple of 4;
+// The dropout decisions of one head. Four neighbouring keys share a Philox call where its channel is a multiple of 4;
 // each lane then makes one call per 16 x 8 block, and lanes exchange bits. Bit 4 * n + e is element e of block n.
 struct TileDropout {
   uint64_t key = 0;
@@ -294,8 +294,8 @@ struct TileDropout {
   }
 };
 
-__device__ __forceinline__ TileDropout tile_dropout(const AttentionDropout& dropout, int sample, int head, int keys) {
-  return {sample_key(dropout, sample), dropout.threshold, static_cast<int64_t>(head) * keys};
+__device__ __forceinline__ TileDropout tile_dropout(const AttentionDropout& dropout, int sample, int head) {
+  return {sample_key(dropout, sample), dropout.threshold, first_channel(dropout, head)};
 }
 
 // Where the document of a query begins; queries that do not exist belong to the last one.

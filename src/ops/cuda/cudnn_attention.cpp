@@ -19,11 +19,12 @@ enum Uid : int64_t { kQ = 1, kK, kV, kOut, kStats, kDOut, kDQ, kDK, kDV };
 struct PlanKey {
   bool is_backward = false;
   bool deterministic = false;
-  int64_t batch = 0, heads = 0, kv_heads = 0, length = 0, head_dim = 0;
+  int64_t batch = 0, heads = 0, kv_heads = 0, length = 0, keys = 0, head_dim = 0;
   double scale = 0.0;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0, stats_stride = 0;
   int64_t dout_stride = 0, dq_stride = 0, dk_stride = 0, dv_stride = 0;
 
+  bool is_square() const { return length == keys; }
   auto operator<=>(const PlanKey&) const = default;
 };
 
@@ -54,9 +55,11 @@ class Handle {
 
 // Columns of a (batch * length, heads * head_dim) matrix, seen as (batch, heads, length, head_dim).
 void describe(TensorAttributes& tensor, const PlanKey& key, Uid uid, int64_t heads, int64_t stride) {
+  const bool is_of_keys = uid == kK || uid == kV || uid == kDK || uid == kDV;
+  const int64_t length = is_of_keys ? key.keys : key.length;
   tensor.set_uid(uid)
-      .set_dim({key.batch, heads, key.length, key.head_dim})
-      .set_stride({key.length * stride, key.head_dim, stride, 1})
+      .set_dim({key.batch, heads, length, key.head_dim})
+      .set_stride({length * stride, key.head_dim, stride, 1})
       .set_data_type(fe::DataType_t::BFLOAT16);
 }
 
@@ -80,7 +83,8 @@ void add_forward(fe::graph::Graph& graph, const PlanKey& key) {
   const auto options = fe::graph::SDPA_attributes()
                            .set_name("attention")
                            .set_generate_stats(true)
-                           .set_causal_mask(true)
+                           .set_causal_mask(key.is_square())
+                           .set_causal_mask_bottom_right(!key.is_square())
                            .set_attn_scale(static_cast<float>(key.scale));
   const auto [out, stats] = graph.sdpa(q, k, v, options);
   out->set_output(true);
@@ -99,7 +103,8 @@ void add_backward(fe::graph::Graph& graph, const PlanKey& key) {
   describe_stats(stats, key);
   const auto options = fe::graph::SDPA_backward_attributes()
                            .set_name("attention_backward")
-                           .set_causal_mask(true)
+                           .set_causal_mask(key.is_square())
+                           .set_causal_mask_bottom_right(!key.is_square())
                            .set_attn_scale(static_cast<float>(key.scale))
                            .set_deterministic_algorithm(key.deterministic);
   const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, graph.tensor(stats), options);
@@ -130,6 +135,7 @@ PlanKey key_of(const AttentionShape& shape, double scale) {
           .heads = shape.heads,
           .kv_heads = shape.kv_heads,
           .length = shape.query_length,
+          .keys = shape.key_length,
           .head_dim = shape.head_dim,
           .scale = scale};
 }

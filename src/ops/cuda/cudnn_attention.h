@@ -7,8 +7,8 @@
 
 namespace megalith::ops::cuda {
 
-// Causal attention by cuDNN: bf16, query_offset 0, no dropout, no documents. Each shape has a plan, built when the
-// shape is first met and kept; building takes a while and runs nothing on the stream.
+// Causal attention by cuDNN: bf16, the last query at the last key, no dropout, no documents. Each shape has a plan,
+// built when the shape is first met and kept; building takes a while and runs nothing on the stream.
 class CudnnAttention {
  public:
   explicit CudnnAttention(Stream& stream);

@@ -41,8 +41,10 @@ struct DropoutAddOperation {
   template <int kWidth>
   __device__ void draw_factors(int64_t row, int64_t col, float (&factors)[kWidth]) const {
     const auto length = static_cast<uint32_t>(draw.length);
-    const uint32_t sample = static_cast<uint32_t>(row) / length;
-    const uint32_t position = static_cast<uint32_t>(row) - sample * length;
+    const auto whole_row = static_cast<uint32_t>(draw.first_row + row);
+    const uint32_t sample = whole_row / length;
+    uint32_t position = whole_row - sample * length;
+    if (draw.first_positions != nullptr) position += static_cast<uint32_t>(__ldg(draw.first_positions + sample));
     const auto id = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(draw.sample_ids) + sample));
     const uint64_t key = dropout_key(draw.site_key, __ldg(reinterpret_cast<const unsigned long long*>(draw.step)), id);
     const auto block = static_cast<uint32_t>(col / 4);

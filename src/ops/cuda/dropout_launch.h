@@ -11,7 +11,9 @@ struct DropoutDraw {
   float scale = 1.0f;  // 1 / (1 - p)
   const uint64_t* step = nullptr;
   const int64_t* sample_ids = nullptr;
+  const int32_t* first_positions = nullptr;  // null: 0
   int64_t length = 1;
+  int64_t first_row = 0;
 };
 
 struct DropoutAddLaunch {

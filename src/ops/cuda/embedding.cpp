@@ -10,10 +10,12 @@ namespace megalith::ops::cuda {
 
 namespace {
 
-void scatter(Stream& stream, const EmbeddingBackward& args, const Tensor& keys, const Tensor& gradient) {
+void scatter(Stream& stream, const EmbeddingBackward& args, const Tensor& keys, int64_t first_key,
+             const Tensor& gradient) {
   const bool fits = launch_scatter({.extent = extent_of(args.dout),
                                     .dout = matrix_of(args.dout),
                                     .keys = keys.as<int32_t>(),
+                                    .first_key = first_key,
                                     .limit = gradient.rows(),
                                     .gradient = matrix_of(gradient),
                                     .scratch = args.scratch.as<int32_t>(),
@@ -21,6 +23,10 @@ void scatter(Stream& stream, const EmbeddingBackward& args, const Tensor& keys, 
                                    stream.native());
   MEGALITH_CHECK(fits, "the sort of {} rows does not fit into {} words of scratch", keys.elements(),
                  args.scratch.elements());
+}
+
+void check_part(bool is_part, int64_t first_id) {
+  MEGALITH_CHECK(is_part || first_id == 0, "a whole table from token {} on", first_id);
 }
 
 }  // namespace
@@ -32,11 +38,14 @@ void embedding_forward(Stream& stream, const EmbeddingForward& args) {
   check_matrix(args.out, "out", args.out.dtype, rows, cols);
   check_matrix(table, "tokens_table", args.out.dtype, table.rows(), cols);
   check_vector(args.ids, "ids", DType::i32, rows);
+  check_part(args.is_part, args.first_id);
   EmbeddingForwardLaunch launch{.extent = extent_of(args.out),
                                 .ids = args.ids.as<int32_t>(),
                                 .tokens_table = matrix_of(table),
                                 .vocabulary = table.rows(),
-                                .out = matrix_of(args.out)};
+                                .out = matrix_of(args.out),
+                                .first_id = args.first_id,
+                                .is_part = args.is_part};
   if (args.positions_table) {
     const int64_t limit = args.positions_table.rows();
     check_matrix(args.positions_table, "positions_table", args.out.dtype, limit, cols);
@@ -54,16 +63,17 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   check_matrix(args.dout, "dout", args.dout.dtype, rows, cols);
   check_matrix(args.tokens_gradient, "tokens_gradient", DType::f32, args.tokens_gradient.rows(), cols);
   check_vector(args.ids, "ids", DType::i32, rows);
+  check_part(args.is_part, args.first_id);
   check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows));
   MEGALITH_CHECK(rows < std::numeric_limits<int32_t>::max() / 2 && cols < std::numeric_limits<int32_t>::max() / 2,
                  "dout is {}", to_string(args.dout.shape));
-  scatter(stream, args, args.ids, args.tokens_gradient);
+  scatter(stream, args, args.ids, args.first_id, args.tokens_gradient);
   if (args.positions_gradient) {
     const int64_t limit = args.positions_gradient.rows();
     check_matrix(args.positions_gradient, "positions_gradient", DType::f32, limit, cols);
     const RowPositions positions = positions_of(args.positions, 0, args.length, rows, limit);
     if (args.positions) {
-      scatter(stream, args, args.positions, args.positions_gradient);
+      scatter(stream, args, args.positions, 0, args.positions_gradient);
     } else {
       launch_scatter_periodic(extent_of(args.dout), matrix_of(args.dout), positions.length,
                               matrix_of(args.positions_gradient), stream.native());

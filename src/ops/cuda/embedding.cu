@@ -20,6 +20,8 @@ struct LookupOperation {
   Rows<T> tokens, positions_table, out;
   int64_t vocabulary, positions_limit;
   RowPositions positions;
+  int64_t first_id;
+  bool is_part;
 
   template <int kWidth>
   __device__ static Vector<T, kWidth> entry(const Rows<T>& table, int64_t limit, int64_t index, int64_t col) {
@@ -27,10 +29,18 @@ struct LookupOperation {
     return cuda::load<kWidth>(table.at(index, col));
   }
 
+  // Zeros where another part of the table has the id.
+  template <int kWidth>
+  __device__ Vector<T, kWidth> token_of(int64_t row, int64_t col) const {
+    const int64_t index = __ldg(ids + row) - first_id;
+    if (is_part && (index < 0 || index >= vocabulary)) return Vector<T, kWidth>::filled(0.0f);
+    return entry<kWidth>(tokens, vocabulary, index, col);
+  }
+
   template <int kWidth>
   __device__ Loaded<kWidth> load(int64_t row, int64_t col) const {
     Loaded<kWidth> in;
-    in.token = entry<kWidth>(tokens, vocabulary, __ldg(ids + row), col);
+    in.token = token_of<kWidth>(row, col);
     if constexpr (kPositions) {
       in.position = entry<kWidth>(positions_table, positions_limit, position_of(positions, row), col);
     }
@@ -59,7 +69,9 @@ void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
                                                  Rows<T>(args.out),
                                                  args.vocabulary,
                                                  args.positions_limit,
-                                                 args.positions};
+                                                 args.positions,
+                                                 args.first_id,
+                                                 args.is_part};
   const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.out, rows, sizeof(T)) &&
                     rows_aligned(args.tokens_table, args.vocabulary, sizeof(T)) &&
                     rows_aligned(args.positions_table, args.positions_limit, sizeof(T));
@@ -75,11 +87,11 @@ void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
 constexpr int kPrepareThreads = 256;
 
 // A key that is none becomes `limit`, which sorts last and is passed over.
-__global__ void prepare_kernel(const int32_t* keys, int64_t limit, uint32_t count, uint32_t* sort_keys,
-                               uint32_t* sort_rows) {
+__global__ void prepare_kernel(const int32_t* keys, int64_t first_key, int64_t limit, uint32_t count,
+                               uint32_t* sort_keys, uint32_t* sort_rows) {
   const uint32_t row = blockIdx.x * kPrepareThreads + threadIdx.x;
   if (row >= count) return;
-  const int64_t key = keys[row];
+  const int64_t key = keys[row] - first_key;
   sort_keys[row] = static_cast<uint32_t>(0 <= key && key < limit ? key : limit);
   sort_rows[row] = row;
 }
@@ -256,8 +268,8 @@ bool launch_scatter(const ScatterLaunch& args, void* stream) {
   auto* keys = reinterpret_cast<uint32_t*>(args.scratch);
   uint32_t* rows = keys + 2 * count;
   prepare_kernel<<<static_cast<unsigned>(divide_up(count, kPrepareThreads)), kPrepareThreads, 0,
-                   static_cast<cudaStream_t>(stream)>>>(args.keys, args.limit, static_cast<uint32_t>(count), keys,
-                                                        rows);
+                   static_cast<cudaStream_t>(stream)>>>(args.keys, args.first_key, args.limit,
+                                                        static_cast<uint32_t>(count), keys, rows);
   const int64_t used = divide_up(4 * count, 64) * 64;  // the sort wants its memory at 256 bytes
   const int half = launch_sort({keys, rows, count, bits_of(args.limit), args.scratch + used,
                                 (args.scratch_elements - used) * static_cast<int64_t>(sizeof(int32_t))},

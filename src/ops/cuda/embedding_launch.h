@@ -13,14 +13,17 @@ struct EmbeddingForwardLaunch {
   int64_t positions_limit = 0;
   RowPositions positions = {};
   Matrix out;
+  int64_t first_id = 0;
+  bool is_part = false;
 };
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream);
 
-// gradient[key] += the rows of dout that have this key, for keys in [0, limit).
+// gradient[key - first_key] += the rows of dout that have this key, for keys in [first_key, first_key + limit).
 struct ScatterLaunch {
   Extent extent;  // of dout
   Matrix dout;
   const int32_t* keys = nullptr;
+  int64_t first_key = 0;
   int64_t limit = 0;
   Matrix gradient;  // f32
   int32_t* scratch = nullptr;

@@ -11,6 +11,11 @@ void set_step_scalars(Stream& stream, const SetStepScalars& args) {
   check_launch("set_step_scalars", {});
 }
 
+void weigh_step(Stream& stream, const WeighStep& args) {
+  launch_weigh_step(stream.native(), &args.scalars->gradient_scale, args.total_weight);
+  check_launch("weigh_step", {});
+}
+
 void set_update_scalars(Stream& stream, const SetUpdateScalars& args) {
   static_assert(offsetof(UpdateScalars, bias_correction1) == offsetof(UpdateScalars, learning_rate) + sizeof(float) &&
                 offsetof(UpdateScalars, bias_correction2) ==

@@ -9,6 +9,10 @@ __global__ void set_step_kernel(uint64_t* step, double* gradient_scale, uint64_t
   *gradient_scale = scale_value;
 }
 
+__global__ void weigh_step_kernel(double* gradient_scale, const double* total_weight) {
+  *gradient_scale = *total_weight > 0.0 ? 1.0 / *total_weight : 0.0;
+}
+
 __global__ void set_floats_kernel(float* to, float a, float b, float c) {
   to[0] = a;
   to[1] = b;
@@ -19,6 +23,10 @@ __global__ void set_floats_kernel(float* to, float a, float b, float c) {
 
 void launch_set_step(void* stream, uint64_t* step, double* gradient_scale, uint64_t step_value, double scale_value) {
   set_step_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(step, gradient_scale, step_value, scale_value);
+}
+
+void launch_weigh_step(void* stream, double* gradient_scale, const double* total_weight) {
+  weigh_step_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(gradient_scale, total_weight);
 }
 
 void launch_set_floats(void* stream, float* to, float a, float b, float c) {

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cfloat>
+
+#include "ops/cuda/reduce.cuh"
+#include "ops/cuda/vector.cuh"
+
+// What the kernels of cross entropy do with a row of logits.
+
+namespace megalith::ops::cuda {
+
+__device__ inline float exponential(float x) {
+  constexpr float kLog2e = 1.4426950408889634f;
+  return exp2f(x * kLog2e);
+}
+
+// sum = the sum of exp(x - maximum). The maximum begins at the lowest finite number, not at -infinity, so that logits
+// of -infinity count as nothing; a NaN, which no maximum sees, reaches the sum.
+struct SoftmaxSum {
+  float maximum = -FLT_MAX;
+  float sum = 0.0f;
+
+  __device__ void merge(const SoftmaxSum& other) {
+    const float higher = fmaxf(maximum, other.maximum);
+    sum = sum * exponential(maximum - higher) + other.sum * exponential(other.maximum - higher);
+    maximum = higher;
+  }
+
+  template <int kWidth>
+  __device__ void add(const float (&values)[kWidth]) {
+    float higher = maximum;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) higher = fmaxf(higher, values[i]);
+    if (higher > maximum) {
+      sum *= exponential(maximum - higher);
+      maximum = higher;
+    }
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i] - maximum);
+  }
+};
+
+__device__ inline SoftmaxSum warp_merge(SoftmaxSum value) {
+#pragma unroll
+  for (int lane = kWarp / 2; lane > 0; lane /= 2) {
+    value.merge({__shfl_xor_sync(kAllLanes, value.maximum, lane), __shfl_xor_sync(kAllLanes, value.sum, lane)});
+  }
+  return value;
+}
+
+template <int kThreads>
+struct MergeSpace {
+  float maxima[kThreads / kWarp], sums[kThreads / kWarp];
+};
+
+// `space` belongs to this call alone until the block has come past one more barrier.
+template <int kThreads>
+__device__ SoftmaxSum block_merge(SoftmaxSum value, MergeSpace<kThreads>& space) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  value = warp_merge(value);
+  if (lane == 0) {
+    space.maxima[threadIdx.x / kWarp] = value.maximum;
+    space.sums[threadIdx.x / kWarp] = value.sum;
+  }
+  __syncthreads();
+  SoftmaxSum other;
+  if (lane < kThreads / kWarp) other = {space.maxima[lane], space.sums[lane]};
+  return warp_merge(other);
+}
+
+template <class T, int kWidth>
+__device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int vector, int vocabulary) {
+  float values[kWidth];
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) values[i] = in[i];
+  if ((vector + 1) * kWidth > vocabulary) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      if (vector * kWidth + i >= vocabulary) values[i] = -INFINITY;
+    }
+  }
+  softmax.add(values);
+}
+
+constexpr int kSumUnroll = 4;
+
+// The sum over every kThreads-th vector of a row, from this thread's on.
+template <int kThreads, int kWidth, class T>
+__device__ SoftmaxSum sum_vectors(const T* logits, int vocabulary) {
+  SoftmaxSum softmax;
+  const int vectors = (vocabulary + kWidth - 1) / kWidth;
+  for (int first = static_cast<int>(threadIdx.x); first < vectors; first += kThreads * kSumUnroll) {
+    Vector<T, kWidth> held[kSumUnroll];
+#pragma unroll
+    for (int i = 0; i < kSumUnroll; ++i) {
+      const int vector = first + i * kThreads;
+      if (vector < vectors) held[i] = load_once<kWidth>(logits + int64_t{vector} * kWidth);
+    }
+#pragma unroll
+    for (int i = 0; i < kSumUnroll; ++i) {
+      const int vector = first + i * kThreads;
+      if (vector < vectors) add_vector(softmax, held[i], vector, vocabulary);
+    }
+  }
+  return softmax;
+}
+
+struct RowGradient {
+  float maximum;
+  float factor;  // weight * *gradient_scale; 0: the row is cleared, whatever is in it
+  float share;   // factor / sum
+  int target;    // need not be one of the columns
+  int vocabulary;
+
+  template <class T, int kWidth>
+  __device__ Vector<T, kWidth> of(const Vector<T, kWidth>& in, int vector) const {
+    if (factor == 0.0f) return Vector<T, kWidth>::filled(0.0f);
+    float values[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i] - maximum);
+    const int first = vector * kWidth;
+    if (first <= target && target < first + kWidth) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (first + i == target) values[i] -= factor;
+      }
+    }
+    if (first + kWidth > vocabulary) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (first + i >= vocabulary) values[i] = 0.0f;
+      }
+    }
+    return Vector<T, kWidth>::from(values);
+  }
+};
+
+}  // namespace megalith::ops::cuda
