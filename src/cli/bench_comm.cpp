@@ -7,6 +7,7 @@
 #include "cli/rank_options.h"
 #include "cli/verbs.h"
 #include "config/run_config.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "launch/boot.h"
 #include "launch/self.h"
@@ -30,6 +31,7 @@ int run_comm(const Options& options) {
   if (launch::started_ranks() == 1) {
     user_error("there is one rank, and nobody to talk to: give --nproc N, or start several with a launcher");
   }
+  const double begin = monotonic_seconds();
   launch::Boot boot({.device = device,
                      .start_timeout = options.trainer.start_timeout,
                      .communication_timeout = options.trainer.communication_timeout});
@@ -37,6 +39,11 @@ int run_comm(const Options& options) {
     ThreadPool pool(1);
     Stream stream(pool, device);
     const auto group = boot.world()->make_world_group();
+    group->barrier(stream).wait(stream);
+    stream.wait();
+    if (boot.rank() == 0) {
+      std::cout << fmt::format("{} ranks met in {:.2f} s\n", group->size(), monotonic_seconds() - begin) << std::flush;
+    }
     const std::vector<comm::CommTiming> timings = comm::bench_comm(*group, stream, options.bench);
     if (boot.rank() == 0) std::cout << comm::describe(timings, group->size()) << std::flush;
   }

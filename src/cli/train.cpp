@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/config_options.h"
 #include "cli/rank_options.h"
@@ -11,6 +12,7 @@
 #include "launch/boot.h"
 #include "launch/self.h"
 #include "train/describe.h"
+#include "train/describe_layout.h"
 #include "train/layout.h"
 #include "train/plan_files.h"
 #include "train/session.h"
@@ -23,9 +25,21 @@ struct TrainOptions {
   ConfigOptions config;
   RankOptions ranks;
   bool dry_run = false;
+  std::optional<int64_t> rank;  // that a dry run is to describe
   bool compile_only = false;
   bool help_config = false;
 };
+
+int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+  const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
+  if (options.rank) {
+    train::check_layout(run, vocabulary);
+    std::cout << train::describe_rank(train::memory_request(run, vocabulary), *options.rank);
+  } else {
+    std::cout << config::to_yaml(run) << config::describe(report) << train::describe_model(run, vocabulary);
+  }
+  return kExitComplete;
+}
 
 int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, const config::Run& run,
                  std::vector<std::string> overrides) {
@@ -66,11 +80,7 @@ int run_train(TrainOptions options) {
   }
   config::LoadReport report;
   const config::Run run = options.config.load(&report);
-  if (options.dry_run) {
-    std::cout << config::to_yaml(run) << config::describe(report)
-              << train::describe_model(run, data::vocabulary_of(run.model.tokenizer).size);
-    return kExitComplete;
-  }
+  if (options.dry_run) return dry_run(options, run, report);
   if (options.compile_only) {
     const ops::PlanCounts plans = train::compile(run);
     const int64_t successful = plans.made + plans.loaded;
@@ -90,13 +100,17 @@ void add_train(CLI::App& program, Action& run) {
       "  megalith train -c recipes/demo.yaml\n"
       "  megalith train -c recipes/gpt3-125m.yaml trainer.max_steps=100 exp_manager.explicit_log_dir=runs/mine\n"
       "  megalith train -c recipes/gpt3-1.3b.yaml --nproc 8\n"
-      "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n\n"
+      "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n"
+      "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37\n\n"
       "SIGTERM, SIGINT and trainer.max_time end the step, save, and exit with 75: run the same command again with\n"
       "exp_manager.resume_if_exists=true to continue.");
   const auto options = std::make_shared<TrainOptions>();
   options->config.add_to(*verb);
   options->ranks.add_to(*verb);
-  verb->add_flag("--dry-run", options->dry_run, "print config, parameter count, FLOPs and memory, then stop");
+  CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
+                                        "print config, parameter count, FLOPs, layout, schedule and memory, then stop");
+  verb->add_option("--rank", options->rank, "with --dry-run: print what this rank holds and whom it works with")
+      ->needs(dry_run);
   verb->add_flag("--compile-only", options->compile_only,
                  "choose and keep the GPU plans that this training needs, then stop");
   verb->add_flag("--help-config", options->help_config, "list every config key");
