@@ -1,12 +1,19 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/config_options.h"
+#include "cli/rank_options.h"
 #include "cli/verbs.h"
 #include "config/print.h"
+#include "core/thread_pool.h"
 #include "data/tokenizer.h"
+#include "launch/boot.h"
+#include "launch/self.h"
 #include "train/describe.h"
+#include "train/describe_layout.h"
+#include "train/layout.h"
 #include "train/plan_files.h"
 #include "train/session.h"
 
@@ -16,23 +23,64 @@ namespace {
 
 struct TrainOptions {
   ConfigOptions config;
+  RankOptions ranks;
   bool dry_run = false;
+  std::optional<int64_t> rank;  // that a dry run is to describe
   bool compile_only = false;
   bool help_config = false;
 };
 
-int run_train(const TrainOptions& options) {
+int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+  const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
+  if (options.rank) {
+    train::check_layout(run, vocabulary);
+    std::cout << train::describe_rank(train::memory_request(run, vocabulary), *options.rank);
+  } else {
+    std::cout << config::to_yaml(run) << config::describe(report) << train::describe_model(run, vocabulary);
+  }
+  return kExitComplete;
+}
+
+int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, const config::Run& run,
+                 std::vector<std::string> overrides) {
+  train::check_ranks(run, int64_t{options.ranks.nproc} * place.machines);
+  train::check_layout(run, data::vocabulary_of(run.model.tokenizer).size);
+  if (run.trainer.cpu_threads == 0) {
+    overrides.push_back(fmt::format("trainer.cpu_threads={}", std::max(1, available_cores() / options.ranks.nproc)));
+  }
+  return launch::launch_self({.ranks = options.ranks.nproc,
+                              .place = place,
+                              .device = train::device_of(run.trainer),
+                              .more_arguments = std::move(overrides)});
+}
+
+int run_rank(const config::Run& run, const config::LoadReport& report) {
+  train::check_ranks(run, launch::started_ranks());
+  launch::Boot boot({.device = train::device_of(run.trainer),
+                     .start_timeout = run.trainer.start_timeout,
+                     .communication_timeout = run.trainer.communication_timeout});
+  const train::Summary summary = train::train(run, report, boot.world());
+  boot.finish();
+  return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
+}
+
+int run_train(TrainOptions options) {
   if (options.help_config) {
     std::cout << config::describe_keys();
     return kExitComplete;
   }
+  launch::LaunchPlace place;
+  std::vector<std::string> of_ranks;
+  if (options.ranks.launches()) {
+    place = launch::launch_place();
+    of_ranks = {fmt::format("trainer.devices={}", options.ranks.nproc),
+                fmt::format("trainer.num_nodes={}", place.machines)};
+    auto& overrides = options.config.overrides;
+    overrides.insert(overrides.begin(), of_ranks.begin(), of_ranks.end());
+  }
   config::LoadReport report;
   const config::Run run = options.config.load(&report);
-  if (options.dry_run) {
-    std::cout << config::to_yaml(run) << config::describe(report)
-              << train::describe_model(run, data::vocabulary_of(run.model.tokenizer).size);
-    return kExitComplete;
-  }
+  if (options.dry_run) return dry_run(options, run, report);
   if (options.compile_only) {
     const ops::PlanCounts plans = train::compile(run);
     const int64_t successful = plans.made + plans.loaded;
@@ -40,8 +88,7 @@ int run_train(const TrainOptions& options) {
                              successful + plans.failed, successful, plans.failed);
     return kExitComplete;
   }
-  const train::Summary summary = train::train(run, report);
-  return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
+  return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks) : run_rank(run, report);
 }
 
 }  // namespace
@@ -52,12 +99,18 @@ void add_train(CLI::App& program, Action& run) {
       "Train a model, or continue training it.\n\n"
       "  megalith train -c recipes/demo.yaml\n"
       "  megalith train -c recipes/gpt3-125m.yaml trainer.max_steps=100 exp_manager.explicit_log_dir=runs/mine\n"
-      "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n\n"
+      "  megalith train -c recipes/gpt3-1.3b.yaml --nproc 8\n"
+      "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n"
+      "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37\n\n"
       "SIGTERM, SIGINT and trainer.max_time end the step, save, and exit with 75: run the same command again with\n"
       "exp_manager.resume_if_exists=true to continue.");
   const auto options = std::make_shared<TrainOptions>();
   options->config.add_to(*verb);
-  verb->add_flag("--dry-run", options->dry_run, "print config, parameter count, FLOPs and memory, then stop");
+  options->ranks.add_to(*verb);
+  CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
+                                        "print config, parameter count, FLOPs, layout, schedule and memory, then stop");
+  verb->add_option("--rank", options->rank, "with --dry-run: print what this rank holds and whom it works with")
+      ->needs(dry_run);
   verb->add_flag("--compile-only", options->compile_only,
                  "choose and keep the GPU plans that this training needs, then stop");
   verb->add_flag("--help-config", options->help_config, "list every config key");

@@ -14,6 +14,7 @@ void add_evaluate(CLI::App& program, Action& run);
 void add_data(CLI::App& program, Action& run);
 void add_checkpoint(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
+void add_bench_comm(CLI::App& bench, Action& run);
 void add_bench_data(CLI::App& bench, Action& run);
 
 // Complete; stopped early, saved, run again (DESIGN.md 7). Errors have theirs in core/error.h.

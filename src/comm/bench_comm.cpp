@@ -34,15 +34,21 @@ class Bench {
   }
 
  private:
+  // As many for each member.
+  static int64_t elements_of(int64_t bytes, const Communicator& group, const CommBench& bench) {
+    return round_up(std::max<int64_t>(1, bytes / size_of(bench.dtype)), group.size());
+  }
+
   static int64_t capacity(const Communicator& group, const CommBench& bench) {
-    return 2 * Arena::footprint(DType::f64, bench.most_bytes / 8 + group.size()) +
-           Arena::footprint(DType::f64, bench.most_bytes / 8 * group.size()) + Arena::kAlignment;
+    const int64_t elements = elements_of(bench.most_bytes, group, bench);
+    return Arena::footprint(bench.dtype, elements) + Arena::footprint(bench.dtype, elements * group.size()) +
+           Arena::footprint(DType::f64, 1);
   }
 
   CommTiming measure(Operation operation, int64_t bytes) {
     const ArenaScope scope(arena_);
     const int64_t members = group_.size();
-    const int64_t elements = round_up(std::max<int64_t>(1, bytes / size_of(bench_.dtype)), members);
+    const int64_t elements = elements_of(bytes, group_, bench_);
     const Tensor input = arena_.allocate("input", bench_.dtype, {elements});
     const bool gathers = operation == Operation::all_gather;
     const Tensor output = arena_.allocate("output", bench_.dtype, {gathers ? elements * members : elements});

@@ -73,7 +73,8 @@ struct Call {
 // throws. In a group of one rank nothing is sent; only results asked for elsewhere than the input are copied.
 class Communicator {
  public:
-  static constexpr double kGroupDeadline = 0.0;  // "the default of this group"
+  static constexpr double kGroupDeadline = 0.0;    // "the default of this group"
+  static constexpr double kUsualDeadline = 600.0;  // seconds
 
   Communicator(Group group, Device device);
   virtual ~Communicator() = default;
@@ -136,7 +137,7 @@ class Communicator {
 
   Group group_;
   Device device_;
-  double deadline_ = 600.0;
+  double deadline_ = kUsualDeadline;
   int64_t collectives_ = 0;
   int64_t exchanges_ = 0;
   std::array<Traffic, kOperations> traffic_{};

@@ -37,6 +37,15 @@ Addresses resolve(const std::string& host, uint16_t port, int flags) {
   return {found, &::freeaddrinfo};
 }
 
+// None where the name is not known, which may change: clusters name a machine when it is up.
+Addresses known_addresses(const std::string& host, uint16_t port) {
+  try {
+    return resolve(host, port, 0);
+  } catch (const Error&) {
+    return {nullptr, &::freeaddrinfo};
+  }
+}
+
 Socket socket_for(const addrinfo& address) {
   return Socket(::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
 }
@@ -165,15 +174,16 @@ Socket accept_from(const Socket& listener) {
 }
 
 Socket connect_to(const std::string& host, uint16_t port, double until) {
-  const Addresses found = resolve(host, port, 0);
-  while (true) {
+  do {
+    const Addresses found = known_addresses(host, port);
     for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next) {
       Socket socket = try_to_connect(*address, until);
       if (socket) return socket;
     }
-    if (monotonic_seconds() >= until) fail(ErrorKind::comm, "nobody answers at {} port {}", host, port);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  } while (monotonic_seconds() < until);
+  resolve(host, port, 0);
+  fail(ErrorKind::comm, "nobody answers at {} port {}", host, port);
 }
 
 }  // namespace megalith::comm

@@ -40,7 +40,8 @@ class Socket {
 Socket listen_on(const std::string& address, uint16_t port);
 // Without a descriptor when nobody waits.
 Socket accept_from(const Socket& listener);
-// Tries again until `until`, for servers that start later than their clients; comm error then.
+// Tries again until `until`, for servers that start later than their clients and names that are known no earlier; comm
+// error then, user error for a name that is still unknown.
 Socket connect_to(const std::string& host, uint16_t port, double until);
 
 }  // namespace megalith::comm

@@ -53,10 +53,11 @@ struct StoreClientOptions {
   int rank = 0;
   std::string secret;
   double connect_deadline = 60.0;  // seconds
+  double answer_deadline = 60.0;   // seconds, for what the store can answer at once
 };
 
-// A rank's connection to the store; one call at a time, safe from several threads. A store that is gone, or that
-// refuses, is a comm error that says why.
+// A rank's connection to the store; one call at a time, safe from several threads. A store that is gone, that does not
+// answer or that refuses is a comm error that says why. After the first two every call is one, at once.
 class StoreClient {
  public:
   explicit StoreClient(const StoreClientOptions& options);
@@ -80,8 +81,10 @@ class StoreClient {
   Packet request(const Packet& packet, double seconds);
   void write(const Packet& packet, double until);
   Packet read(double until);
+  [[noreturn]] void lose(const char* why);
 
   std::string where_;
+  double answer_deadline_;
   std::mutex mutex_;
   Socket socket_;
   std::string received_;

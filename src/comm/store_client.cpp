@@ -9,13 +9,9 @@
 
 namespace megalith::comm {
 
-namespace {
-// For requests that the store answers at once.
-constexpr double kAnswerSeconds = 60.0;
-}  // namespace
-
 StoreClient::StoreClient(const StoreClientOptions& options)
-    : where_(fmt::format("the store at {} port {}", options.host, options.port)) {
+    : where_(fmt::format("the store at {} port {}", options.host, options.port)),
+      answer_deadline_(options.answer_deadline) {
   const double until = monotonic_seconds() + options.connect_deadline;
   socket_ = connect_to(options.host, options.port, until);
   if (options.secret.empty() && !socket_.to_loopback()) {
@@ -76,7 +72,8 @@ int64_t StoreClient::delete_prefix(const std::string& prefix) {
 
 Packet StoreClient::request(const Packet& packet, double seconds) {
   const std::lock_guard lock(mutex_);
-  const double until = monotonic_seconds() + seconds + kAnswerSeconds;
+  if (!socket_) fail(ErrorKind::comm, "{} was lost before", where_);
+  const double until = monotonic_seconds() + seconds + answer_deadline_;
   write(packet, until);
   Packet answer = read(until);
   if (answer.kind == PacketKind::refused) {
@@ -88,8 +85,8 @@ Packet StoreClient::request(const Packet& packet, double seconds) {
 void StoreClient::write(const Packet& packet, double until) {
   std::string bytes = encode(packet);
   while (!bytes.empty()) {
-    if (!socket_.wait_writable(until)) fail(ErrorKind::comm, "{} does not listen", where_);
-    if (!socket_.write_from(bytes)) fail(ErrorKind::comm, "{} closed the connection", where_);
+    if (!socket_.wait_writable(until)) lose("does not listen");
+    if (!socket_.write_from(bytes)) lose("closed the connection");
   }
 }
 
@@ -97,10 +94,16 @@ Packet StoreClient::read(double until) {
   bool open = true;
   while (true) {
     if (std::optional<Packet> packet = take_packet(received_)) return *std::move(packet);
-    if (!open) fail(ErrorKind::comm, "{} closed the connection", where_);
-    if (!socket_.wait_readable(until)) fail(ErrorKind::comm, "{} does not answer", where_);
+    if (!open) lose("closed the connection");
+    if (!socket_.wait_readable(until)) lose("does not answer");
     open = socket_.read_into(received_, kMaxPacketBytes + sizeof(uint32_t));
   }
+}
+
+// An answer that came after all would be taken for that of the next request.
+void StoreClient::lose(const char* why) {
+  socket_ = Socket();
+  fail(ErrorKind::comm, "{} {}", where_, why);
 }
 
 }  // namespace megalith::comm

@@ -10,7 +10,9 @@ std::unique_ptr<Communicator> World::make_group(const std::string& name, std::ve
   Group group = comm::make_group(name, std::move(ranks), rank_, places_);
   const std::string members = fmt::format("{}/{}", name, fmt::join(group.ranks, ","));
   const std::string key = fmt::format("{}/{}", members, made_[members]++);
-  return connect(std::move(group), key);
+  std::unique_ptr<Communicator> made = connect(std::move(group), key);
+  made->set_deadline(deadline_);
+  return made;
 }
 
 std::unique_ptr<Communicator> World::make_world_group() {

@@ -30,6 +30,8 @@ class World {
   virtual void throw_if_failed() {}
   // All ranks, as group "world".
   std::unique_ptr<Communicator> make_world_group();
+  // Of the groups that are made from here on, for calls that give none themselves.
+  void set_deadline(double seconds) { deadline_ = seconds; }
 
  private:
   // `key` names the group within the run.
@@ -38,6 +40,7 @@ class World {
   int rank_;
   std::shared_ptr<const RankPlaces> places_;
   std::map<std::string, int> made_;
+  double deadline_ = Communicator::kUsualDeadline;
 };
 
 struct JoinOptions {

@@ -46,7 +46,8 @@ struct RankEnvironment {
 };
 
 // The first of these that speaks; nothing where none does, which means one rank alone.
-//   torchrun    RANK and WORLD_SIZE, LOCAL_RANK (0 where missing), MASTER_ADDR, MASTER_PORT
+//   torchrun    RANK and WORLD_SIZE, LOCAL_RANK (0 where missing), MASTER_ADDR, MASTER_PORT (the port after it where
+//               TORCHELASTIC_USE_AGENT_STORE says that torchrun itself listens there)
 //   Kubernetes  an indexed job: JOB_COMPLETION_INDEX is the machine, NNODES says how many there are, NPROC how many
 //               ranks each has (1 where missing) and LOCAL_RANK which one this is; MASTER_ADDR where there are several
 //   Slurm       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; rank 0 is at MASTER_ADDR, or SLURM_LAUNCH_NODE_IPADDR, or

@@ -38,6 +38,8 @@ std::optional<RankEnvironment> from_torchrun(const Variables& variables) {
   check_below(environment.rank, "RANK", environment.size, "WORLD_SIZE");
   check_below(environment.local_rank, "LOCAL_RANK", environment.size, "WORLD_SIZE");
   take_master(environment, variables, "127.0.0.1");
+  // torchrun's own store listens at MASTER_PORT then.
+  if (variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++environment.master_port;
   return environment;
 }
 

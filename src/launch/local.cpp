@@ -57,10 +57,10 @@ class LocalRanks {
  public:
   explicit LocalRanks(const LocalLaunch& launch) : launch_(launch) {
     const int port = launch.master_port != 0 ? launch.master_port : comm::listen_on("127.0.0.1", 0).local_port();
-    for (int rank = 0; rank < launch.ranks; ++rank) {
-      ranks_.emplace_back(RankProcess::Options{.rank = rank,
+    for (int local = 0; local < launch.ranks; ++local) {
+      ranks_.emplace_back(RankProcess::Options{.rank = launch.first_rank + local,
                                                .command = &launch.command,
-                                               .environment = environment_of(rank, port),
+                                               .environment = environment_of(local, port),
                                                .signals = signals_.mask_before(),
                                                .output = launch.output,
                                                .errors = launch.errors});
@@ -87,13 +87,21 @@ class LocalRanks {
   }
 
  private:
-  std::vector<std::string> environment_of(int rank, int port) const {
-    return {fmt::format("RANK={}", rank),
-            fmt::format("LOCAL_RANK={}", rank),
-            fmt::format("WORLD_SIZE={}", launch_.ranks),
-            fmt::format("LOCAL_WORLD_SIZE={}", launch_.ranks),
-            "MASTER_ADDR=127.0.0.1",
-            fmt::format("MASTER_PORT={}", port)};
+  std::vector<std::string> environment_of(int local, int port) const {
+    const int rank = launch_.first_rank + local;
+    std::vector<std::string> variables = {
+        fmt::format("RANK={}", rank),
+        fmt::format("LOCAL_RANK={}", local),
+        fmt::format("WORLD_SIZE={}", launch_.world > 0 ? launch_.world : launch_.ranks),
+        fmt::format("LOCAL_WORLD_SIZE={}", launch_.ranks),
+        fmt::format("MASTER_ADDR={}", launch_.master_address),
+        fmt::format("MASTER_PORT={}", port),
+        "TORCHELASTIC_USE_AGENT_STORE="};
+    if (launch_.ranks_share_gpus) {
+      const std::string host = fmt::format("NCCL_HOSTID={}", rank);
+      variables.insert(variables.end(), {host, "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1"});
+    }
+    return variables;
   }
 
   void wait_for_events() {

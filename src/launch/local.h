@@ -7,16 +7,22 @@
 namespace megalith::launch {
 
 struct LocalLaunch {
-  int ranks = 1;
+  int ranks = 1;       // on this machine
+  int first_rank = 0;  // of these, in the whole run
+  int world = 0;       // ranks of the whole run; 0: `ranks`
   // Of each rank: the program, by path, and its arguments. /proc/self/exe is this program.
   std::vector<std::string> command;
-  int master_port = 0;  // where rank 0 will listen; 0: one that is free now
+  std::string master_address = "127.0.0.1";  // where rank 0 will listen
+  int master_port = 0;                       // 0: one that is free now
+  // More ranks than GPUs: NCCL refuses two ranks on one GPU of one host, so each is told that it has a host of its own
+  // and talks over the loopback device. For tests of correctness: nothing about its speed is true.
+  bool ranks_share_gpus = false;
   double grace = 30.0;  // seconds from SIGTERM to SIGKILL for those that one failure ends
   std::FILE* output = stdout;
   std::FILE* errors = stderr;
 };
 
-// Runs the command once per rank on this machine and returns when all have ended. Each sees RANK, LOCAL_RANK,
+// Runs the command once per rank of this machine and returns when all have ended. Each sees RANK, LOCAL_RANK,
 // WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; each line it writes comes out as "[rank] line". SIGTERM,
 // SIGINT and SIGUSR1 sent to this process go to every rank. When one fails the others are ended, and `errors` hears
 // which one and why.

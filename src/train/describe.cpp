@@ -5,19 +5,10 @@
 #include "core/thread_pool.h"
 #include "cost/flops.h"
 #include "model/parameters.h"
+#include "train/describe_layout.h"
 #include "train/layout.h"
 
 namespace megalith::train {
-
-namespace {
-
-// "125,226,240"
-std::string with_commas(int64_t number) {
-  if (number < 1000) return std::to_string(number);
-  return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
-}
-
-}  // namespace
 
 Device device_of(const config::Trainer& trainer) {
   if (trainer.accelerator == "gpu") return Device::cuda;
@@ -54,19 +45,14 @@ std::string describe_model(const config::Run& run, int64_t vocabulary) {
   check_layout(run, vocabulary);
   const model::MemoryRequest request = memory_request(run, vocabulary);
   const int64_t padded = request.config.padded_vocabulary;
-  const parallel::Layout& layout = request.layout;
   std::string text = fmt::format("parameters       {} ({} with the vocabulary padded from {} to {})\n",
                                  with_commas(cost::parameter_count(run.model, vocabulary)),
                                  with_commas(model::logical_parameters(request.config).elements()), vocabulary, padded);
   text += fmt::format("FLOPs per sample {:.10e} (causal {:.10e})\n", cost::model_flops_per_sample(run.model, padded),
                       cost::causal_flops_per_sample(run.model, padded));
   const model::WorstRank worst = model::memory_of_worst_rank(request);
-  if (layout.world() > 1) {
-    text += fmt::format(
-        "layout           {} ranks: tensor {}, pipeline {} x {} chunks, context {}, data {}; the largest rank is in "
-        "stage {}\n",
-        layout.world(), layout.tensor, layout.pipeline, layout.chunks, layout.context, layout.data, worst.stage);
-  }
+  if (request.layout.world() > 1) text += describe_layout(request);
+  if (request.layout.pipeline > 1) text += fmt::format("largest rank     of stage {}\n", worst.stage);
   return text + worst.table.to_text();
 }
 

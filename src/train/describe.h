@@ -17,8 +17,8 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary);
 // The engine that trains it on this machine.
 EngineOptions training_options(const config::Run& run, int64_t vocabulary);
 
-// Parameter count, FLOPs per sample and the memory table of the worst rank, for people. User error for a layout that
-// cannot work.
+// Parameter count, FLOPs per sample, the layout where there are several ranks, and the memory table of the worst, for
+// people. User error for a layout that cannot work.
 std::string describe_model(const config::Run& run, int64_t vocabulary);
 
 }  // namespace megalith::train

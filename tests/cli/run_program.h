@@ -14,9 +14,11 @@ struct Outcome {
   std::string output;  // stdout and stderr
 };
 
-// Runs the built program as a person would, in `directory`.
-inline Outcome run_program(const std::string& arguments, const std::string& directory = ".") {
-  const std::string command = "cd '" + directory + "' && " + std::string(MEGALITH_PROGRAM) + " " + arguments + " 2>&1";
+// Runs the built program as a person would, in `directory`, after `variables` ("NAME=value ...").
+inline Outcome run_program(const std::string& arguments, const std::string& directory = ".",
+                           const std::string& variables = "") {
+  const std::string command =
+      "cd '" + directory + "'; " + variables + " " + std::string(MEGALITH_PROGRAM) + " " + arguments + " 2>&1";
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   std::array<char, 4096> buffer{};

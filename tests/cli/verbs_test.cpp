@@ -78,10 +78,26 @@ TEST(Verbs, DryRunOfEveryRecipeAllocatesNothing) {
 }
 
 TEST(Verbs, EveryVerbHasHelpWithAnExample) {
-  for (const char* verb :
-       {"train", "generate", "evaluate", "data download", "data prepare", "data extract", "data concat",
-        "data tokenize", "data merge", "data check", "data info", "data index", "data encode", "data decode",
-        "data train-tokenizer", "checkpoint inspect", "checkpoint verify", "bench step", "bench data"}) {
+  for (const char* verb : {"train",
+                           "generate",
+                           "evaluate",
+                           "data download",
+                           "data prepare",
+                           "data extract",
+                           "data concat",
+                           "data tokenize",
+                           "data merge",
+                           "data check",
+                           "data info",
+                           "data index",
+                           "data encode",
+                           "data decode",
+                           "data train-tokenizer",
+                           "checkpoint inspect",
+                           "checkpoint verify",
+                           "bench step",
+                           "bench comm",
+                           "bench data"}) {
     const Outcome outcome = run_program(std::string(verb) + " --help");
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_NE(outcome.output.find("  megalith "), std::string::npos) << verb;

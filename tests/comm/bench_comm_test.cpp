@@ -31,6 +31,15 @@ TEST(BenchComm, MeasuresEveryOperationAtEverySize) {
   }
 }
 
+TEST(BenchComm, EveryMemberGetsAnElement) {
+  run_local_ranks(5, [&](World& world) {
+    CpuStream stream;
+    const auto group = world.make_world_group();
+    const CommBench bench{.least_bytes = 4, .most_bytes = 4, .seconds = 0.001};
+    EXPECT_EQ(bench_comm(*group, stream, bench).front().bytes, 5 * 4);
+  });
+}
+
 TEST(BenchComm, RefusesSizesThatDoNotGrow) {
   run_local_ranks(1, [](World& world) {
     CpuStream stream;

@@ -97,6 +97,9 @@ TEST(RankEnvironment, Torchrun) {
       (RankEnvironment{5, 1, 8, "node1", 1234, "torchrun"}));
   EXPECT_EQ(rank_under({{"RANK", "0"}, {"WORLD_SIZE", "1"}}),
             (RankEnvironment{0, 0, 1, "127.0.0.1", 29500, "torchrun"}));
+  EXPECT_EQ(rank_under({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}})->master_port,
+            29501)
+      << "torchrun itself listens at MASTER_PORT";
 }
 
 TEST(RankEnvironment, Slurm) {

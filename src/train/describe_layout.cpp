@@ -1,0 +1,164 @@
+#include "train/describe_layout.h"
+
+#include <fmt/ranges.h>
+
+#include "model/parameters.h"
+#include "parallel/layer_split.h"
+#include "parallel/mesh.h"
+#include "parallel/placement.h"
+#include "parallel/simulate.h"
+
+namespace megalith::train {
+
+namespace {
+
+using parallel::Action;
+using parallel::ActionKind;
+using parallel::Axis;
+using parallel::Interval;
+using parallel::Layout;
+using parallel::Mesh;
+
+// "12", "12-17", "none".
+std::string describe(const Interval& interval) {
+  if (interval.empty()) return "none";
+  if (interval.size() == 1) return std::to_string(interval.begin);
+  return fmt::format("{}-{}", interval.begin, interval.end - 1);
+}
+
+// "0-5, 48-53": chunk by chunk.
+std::string layers_of_stage(const model::MemoryRequest& request, int64_t stage) {
+  std::vector<std::string> chunks;
+  for (int64_t chunk = 0; chunk < request.layout.chunks; ++chunk) {
+    chunks.push_back(describe(parallel::layers_of(request.layout, request.config.layers, {stage, chunk})));
+  }
+  return fmt::format("{}", fmt::join(chunks, ", "));
+}
+
+// "3, 7, 11 ... 31 (8 ranks)"
+std::string describe(const std::vector<int>& ranks) {
+  constexpr size_t kShown = 8;
+  if (ranks.size() <= 1) return "alone";
+  if (ranks.size() <= kShown) return fmt::format("{}", fmt::join(ranks, ", "));
+  return fmt::format("{}, {}, {} ... {} ({} ranks)", ranks[0], ranks[1], ranks[2], ranks.back(), ranks.size());
+}
+
+std::string name_of_schedule(const Layout& layout) {
+  if (layout.pipeline == 1) return "one stage";
+  if (layout.schedule == parallel::PipelineSchedule::zero_bubble) return "zero bubble (ZB-H1)";
+  return layout.chunks > 1 ? fmt::format("interleaved 1F1B, {} chunks per stage", layout.chunks) : "1F1B";
+}
+
+// Of a forward, in layers: what counts as a layer where layers are divided counts here too.
+double forward_time(const model::MemoryRequest& request, const parallel::Home& home) {
+  const Layout& layout = request.layout;
+  const bool first = home == parallel::Home{};
+  const bool last = home == parallel::Home{layout.pipeline - 1, layout.chunks - 1};
+  int64_t layers = parallel::layers_of(layout, request.config.layers, home).size();
+  if (first && layout.split.counts_embedding) ++layers;
+  if (last && layout.split.counts_loss) ++layers;
+  return static_cast<double>(layers);
+}
+
+double bubble_of(const model::MemoryRequest& request) {
+  const Layout& layout = request.layout;
+  std::vector<double> forward;  // by the chunk's number in the model
+  for (int64_t number = 0; number < layout.virtual_stages(); ++number) {
+    forward.push_back(forward_time(request, {number % layout.pipeline, number / layout.pipeline}));
+  }
+  const auto duration = [&](int64_t stage, const Action& action) {
+    if (!parallel::is_compute(action)) return 0.0;
+    const double once = forward[static_cast<size_t>(action.chunk * layout.pipeline + stage)];
+    return action.kind == ActionKind::backward ? 2.0 * once : once;
+  };
+  return simulate(parallel::pipeline_schedules(layout, request.micro_batches), {.duration = duration})
+      .bubble_fraction();
+}
+
+std::string describe_sharing(const Layout& layout) {
+  std::string text;
+  if (layout.sequence_parallel) text += "; sequence parallel";
+  if (layout.optimizer_shards() > 1) text += fmt::format("; optimizer in {} shards", layout.optimizer_shards());
+  return text;
+}
+
+std::string describe_groups(const model::MemoryRequest& request, int rank) {
+  const Mesh mesh(request.layout);
+  const int64_t kv_replicas = std::max<int64_t>(1, request.layout.tensor / request.config.kv_heads);
+  std::string text;
+  const auto add = [&](const char* name, const std::vector<int>& ranks) {
+    text += fmt::format("  {:<14} {}\n", name, describe(ranks));
+  };
+  add("tensor", mesh.group_of(rank, {Axis::tp}));
+  add("context", mesh.group_of(rank, {Axis::cp}));
+  add("same weights", mesh.group_of(rank, {Axis::cp, Axis::dp}));
+  add("pipeline", mesh.group_of(rank, {Axis::pp}));
+  if (request.config.tied_embeddings) add("embedding", mesh.embedding_group_of(rank));
+  if (kv_replicas > 1) add("same kv heads", mesh.neighbours_of(rank, Axis::tp, kv_replicas));
+  return text;
+}
+
+std::string describe_parameters(const model::MemoryRequest& request, int rank) {
+  const Layout& layout = request.layout;
+  const Mesh mesh(layout);
+  const parallel::Coordinates place = mesh.coordinates_of(rank);
+  const parallel::ParameterTable table = model::logical_parameters(request.config);
+  const parallel::Placement placement({.table = table,
+                                       .layout = layout,
+                                       .layers = request.config.layers,
+                                       .tied_embeddings = request.config.tied_embeddings},
+                                      place.pp, place.tp);
+  int64_t held = 0;
+  for (const parallel::PlacedParameter& parameter : placement.parameters()) held += parameter.shape.elements();
+  int64_t updated = 0;
+  for (const parallel::ShardPiece& piece :
+       placement.optimizer_shard(layout.shards_optimizer ? mesh.replica_of(rank) : 0)) {
+    updated += piece.local_rows.size() * placement.parameters()[piece.parameter].columns();
+  }
+  return fmt::format("parameters       {} in {} tensors; updates {} of them\n", with_commas(held),
+                     placement.parameters().size(), with_commas(updated));
+}
+
+}  // namespace
+
+std::string with_commas(int64_t number) {
+  if (number < 1000) return std::to_string(number);
+  return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
+}
+
+std::string describe_layout(const model::MemoryRequest& request) {
+  const Layout& layout = request.layout;
+  std::string text =
+      fmt::format("layout           {} ranks: {}{}\n", layout.world(), to_string(layout), describe_sharing(layout)) +
+      fmt::format("micro batches    {} per step and rank, of {} x {} tokens\n", request.micro_batches, request.batch,
+                  request.length) +
+      fmt::format("schedule         {}", name_of_schedule(layout));
+  if (layout.pipeline == 1) return text + "\n";
+  text +=
+      fmt::format("; {:.1f} % idle, simulated with backward twice as long as forward\n", 100.0 * bubble_of(request));
+  text += fmt::format("  {:>5} {:>13} {:>12}  {}\n", "stage", "ranks", "memory", "layers, by chunk");
+  const int64_t ranks = layout.world() / layout.pipeline;
+  for (int64_t stage = 0; stage < layout.pipeline; ++stage) {
+    text += fmt::format("  {:>5} {:>13} {:>12}  {}\n", stage, describe(Interval{stage * ranks, (stage + 1) * ranks}),
+                        cost::format_bytes(model::memory_of_stage(request, stage).total()),
+                        layers_of_stage(request, stage));
+  }
+  return text;
+}
+
+std::string describe_rank(const model::MemoryRequest& request, int64_t rank) {
+  const Layout& layout = request.layout;
+  if (rank < 0 || rank >= layout.world()) {
+    user_error("there is no rank {}: the run has {}, counted from 0", rank, layout.world());
+  }
+  const auto number = static_cast<int>(rank);
+  const parallel::Coordinates place = Mesh(layout).coordinates_of(number);
+  return fmt::format("rank             {} of {}: tensor {} of {}, context {} of {}, data {} of {}, stage {} of {}\n",
+                     rank, layout.world(), place.tp, layout.tensor, place.cp, layout.context, place.dp, layout.data,
+                     place.pp, layout.pipeline) +
+         "works with ranks\n" + describe_groups(request, number) +
+         fmt::format("layers           {}\n", layers_of_stage(request, place.pp)) +
+         describe_parameters(request, number) + model::memory_of_stage(request, place.pp).to_text();
+}
+
+}  // namespace megalith::train

@@ -1,0 +1,169 @@
+// Several ranks of the built program as real processes: how they start, and how they end when one of them is lost.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <list>
+#include <sstream>
+#include <thread>
+
+#include "comm/socket.h"
+#include "core/clock.h"
+#include "launch/rank_process.h"
+#include "run_program.h"
+#include "temp_dir.h"
+
+namespace megalith::cli::testing {
+namespace {
+
+using ::megalith::testing::TempDir;
+
+// Started as torchrun would, by nobody who ends the others when one is gone.
+class Ranks {
+ public:
+  Ranks(int count, const std::string& arguments) {
+    std::istringstream words(arguments);
+    for (std::string word; words >> word;) command_.push_back(word);
+    const int port = comm::listen_on("127.0.0.1", 0).local_port();
+    for (int rank = 0; rank < count; ++rank) {
+      outputs_.push_back(std::tmpfile());
+      ranks_.emplace_back(launch::RankProcess::Options{
+          .rank = rank,
+          .command = &command_,
+          .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
+                          "WORLD_SIZE=" + std::to_string(count), "MASTER_ADDR=127.0.0.1",
+                          "MASTER_PORT=" + std::to_string(port)},
+          .output = outputs_.back(),
+          .errors = outputs_.back()});
+    }
+  }
+  ~Ranks() {
+    for (launch::RankProcess& rank : ranks_) rank.send(SIGKILL);
+    wait_for([&] { return all_ended_but(-1); }, 10.0);
+    for (std::FILE* output : outputs_) std::fclose(output);
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  void send(int rank, int signal) { at(rank).send(signal); }
+  int exit_code(int rank) { return at(rank).ending()->exit_code; }
+  bool wait_until_they_met() {
+    return wait_for([&] { return text_of(0).find("ranks met") != std::string::npos; }, 60.0);
+  }
+  bool wait_for_all_but(int rank, double seconds) {
+    return wait_for([&] { return all_ended_but(rank); }, seconds);
+  }
+
+  std::string text_of(int rank) {
+    std::FILE* output = outputs_[static_cast<size_t>(rank)];
+    std::string text;
+    std::rewind(output);
+    char chunk[4096];
+    for (size_t count = 0; (count = std::fread(chunk, 1, sizeof chunk, output)) > 0;) text.append(chunk, count);
+    std::fseek(output, 0, SEEK_END);
+    return text;
+  }
+
+ private:
+  launch::RankProcess& at(int rank) { return *std::next(ranks_.begin(), rank); }
+
+  bool all_ended_but(int who) {
+    for (launch::RankProcess& rank : ranks_) {
+      if (rank.rank() != who && rank.running()) return false;
+    }
+    return true;
+  }
+
+  template <class Condition>
+  bool wait_for(Condition condition, double seconds) {
+    const double until = monotonic_seconds() + seconds;
+    while (!condition()) {
+      if (monotonic_seconds() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      for (launch::RankProcess& rank : ranks_) {
+        rank.reap();
+        rank.output().pump();
+        rank.errors().pump();
+      }
+    }
+    return true;
+  }
+
+  std::vector<std::string> command_ = {MEGALITH_PROGRAM};
+  std::vector<std::FILE*> outputs_;
+  std::list<launch::RankProcess> ranks_;
+};
+
+// Calls that would go on for longer than any test waits.
+const std::string kEndless = "bench comm --accelerator cpu --most-bytes 8 --seconds 1000 ";
+
+void expect_others_name(int lost, int signal, double timeout, const char* reason) {
+  constexpr int kRanks = 3;
+  Ranks ranks(kRanks, kEndless + "--timeout " + std::to_string(timeout));
+  ASSERT_TRUE(ranks.wait_until_they_met());
+  ranks.send(lost, signal);
+  EXPECT_TRUE(ranks.wait_for_all_but(lost, 20.0));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == lost) continue;
+    const std::string text = ranks.text_of(rank);
+    EXPECT_EQ(ranks.exit_code(rank), 1) << text;
+    EXPECT_NE(text.find("rank " + std::to_string(lost) + " ("), std::string::npos) << text;
+    EXPECT_NE(text.find(reason), std::string::npos) << text;
+  }
+}
+
+TEST(Ranks, AKilledOneIsNamedAtOnce) {
+  for (const int lost : {0, 1}) expect_others_name(lost, SIGKILL, 100.0, "is gone");
+}
+
+TEST(Ranks, AStoppedOneIsNamedAtTheDeadline) {
+  for (const int lost : {0, 1}) expect_others_name(lost, SIGSTOP, 1.0, "did not arrive");
+}
+
+TEST(Ranks, OneThatDoesNotAppearIsNamed) {
+  const Outcome outcome =
+      run_program("bench comm --accelerator cpu --start-timeout 0.5", ".", "RANK=0 WORLD_SIZE=3 MASTER_PORT=29417");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.output.find("of 3 ranks did not appear within 0.5 s: 1, 2"), std::string::npos) << outcome.output;
+}
+
+TEST(Ranks, EightStartOnOneMachine) {
+  const Outcome outcome = run_program("bench comm --nproc 8 --accelerator cpu --most-bytes 8 --seconds 0.001");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("[0] 8 ranks met in"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("[0] all_to_all"), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("[1]"), std::string::npos) << "rank 0 speaks for all\n" << outcome.output;
+}
+
+TEST(Ranks, ALaunchThatLosesOneFailsAndSaysWhich) {
+  const TempDir dir;
+  // The second of the launcher's children is rank 1.
+  const Outcome outcome = run_program(kEndless +
+                                          "--nproc 3 > out 2>&1 & launcher=$!; "
+                                          "until grep -qs met out; do sleep 0.05; done; "
+                                          "set -- $(cat /proc/$launcher/task/$launcher/children); kill -9 $2; "
+                                          "wait $launcher; code=$?; cat out; exit $code",
+                                      dir.path().string());
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("rank 1 was ended by signal 9"), std::string::npos) << outcome.output;
+}
+
+TEST(Ranks, TheConfigMustBeForThoseThatWereStarted) {
+  const std::string tiny =
+      "train trainer.accelerator=cpu model.num_layers=1 model.hidden_size=8 model.data.data_impl=mock ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--nproc 2 trainer.devices=3",
+       "the config is for 3 ranks (trainer.devices 3 x trainer.num_nodes 1), and 2 were"},
+      {"--nproc 3 model.global_batch_size=4", "a global batch of 4 is not a multiple of micro batch 1 x data 3"},
+      {"trainer.devices=2", "and 1 was started"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Outcome outcome = run_program(tiny + "model.num_attention_heads=2 " + arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(message), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.output.find("[0]"), std::string::npos) << "no rank need start\n" << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace megalith::cli::testing
