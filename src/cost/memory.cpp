@@ -77,8 +77,8 @@ class Sizes {
   }
   int64_t core_backward() const {
     if (in_.context_ranks == 1) return attention_blocks();
-    return whole_kv() + std::max(own_kv() + whole_kv(),
-                                 whole_kv() + sample_kv() + std::max(attention_blocks(), whole_kv()));
+    return whole_kv() +
+           std::max(own_kv() + whole_kv(), whole_kv() + sample_kv() + std::max(attention_blocks(), whole_kv()));
   }
 
   // Of an output projection.
@@ -110,8 +110,8 @@ class Sizes {
   int64_t mlp_backward() const {
     if (!in_.training) return 0;
     const int64_t d_activated = in_.defers_products ? activated() : if_recomputed(activated());
-    return std::max({projection_backward(d_activated + bias_partial_sums(in_.up_bias_scratch_elements)),
-                     normed_again(), all() + norm_partial_sums()});
+    return std::max({projection_backward(d_activated + bias_partial_sums(in_.up_bias_scratch_elements)), normed_again(),
+                     all() + norm_partial_sums()});
   }
   int64_t head() const {
     if (in_.vocabulary_rows == 0) return 0;
@@ -143,8 +143,7 @@ MemoryTable memory_table(const MemoryInputs& inputs) {
     const bool is_split = inputs.compute == DType::bf16;
     table.rows.push_back({"master weights", inputs.remainder_bytes,
                           is_split ? "what bf16 weights lack of fp32" : "the weights themselves"});
-    table.rows.push_back(
-        {"optimizer", inputs.update_table_bytes, "scalars, and where each piece of a parameter lies"});
+    table.rows.push_back({"optimizer", inputs.update_table_bytes, "scalars, and where each piece of a parameter lies"});
     table.rows.push_back({"moments", inputs.moment_bytes, "Adam, two per weight"});
   }
   int64_t slots = 0;

@@ -18,7 +18,7 @@ struct MicroBatch {  // of whole samples, or of the blocks of them that one of s
   // Where the document of each input begins in its sample; only with reset_attention_mask. document_bounds.h makes
   // cu_seqlens of it.
   std::vector<int32_t> document_starts;
-  std::vector<int32_t> position_ids;  // that start over with each document; only with reset_position_ids
+  std::vector<int32_t> position_ids;     // that start over with each document; only with reset_position_ids
   std::vector<int32_t> first_positions;  // batch; where each begins in its sample. Empty: at 0
   int64_t batch = 0;
   int64_t length = 0;

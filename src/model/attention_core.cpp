@@ -102,23 +102,22 @@ void AttentionCore::forward_shared(const Context& context, const Heads& heads, T
     const int64_t begin = block.sequence * context.length;
     const int64_t end = begin + context.length;
     const Tensor keys = whole.slice_rows(block.first_key_row, block.first_key_row + block.keys);
-    ops::attention_forward(
-        context.stream,
-        {.q = heads.q.slice_rows(begin, end),
-         .k = keys.slice_cols(0, config_.kv_width()),
-         .v = keys.slice_cols(config_.kv_width(), keys.cols()),
-         .out = mixed.slice_rows(begin, end),
-         .log_sum_exp = log_sum_exp.slice_rows(block.sequence * config_.heads, (block.sequence + 1) * config_.heads),
-         .batch = 1,
-         .heads = config_.heads,
-         .kv_heads = config_.kv_heads,
-         .query_offset = block.begin,
-         .scale = scale(),
-         .document_starts = elements_of(context.document_starts, begin, end),
-         .dropout = dropout_of_block(context, block.sequence),
-         .head_offset = head_offset(context),
-         .dropout_keys = context.samples.split.length,
-         .scratch = allocate_scratch(context, 1, block.keys)});
+    ops::attention_forward(context.stream, {.q = heads.q.slice_rows(begin, end),
+                                            .k = keys.slice_cols(0, config_.kv_width()),
+                                            .v = keys.slice_cols(config_.kv_width(), keys.cols()),
+                                            .out = mixed.slice_rows(begin, end),
+                                            .log_sum_exp = log_sum_exp.slice_rows(block.sequence * config_.heads,
+                                                                                  (block.sequence + 1) * config_.heads),
+                                            .batch = 1,
+                                            .heads = config_.heads,
+                                            .kv_heads = config_.kv_heads,
+                                            .query_offset = block.begin,
+                                            .scale = scale(),
+                                            .document_starts = elements_of(context.document_starts, begin, end),
+                                            .dropout = dropout_of_block(context, block.sequence),
+                                            .head_offset = head_offset(context),
+                                            .dropout_keys = context.samples.split.length,
+                                            .scratch = allocate_scratch(context, 1, block.keys)});
   }
 }
 
@@ -126,8 +125,8 @@ void AttentionCore::backward_shared(const Context& context, const Heads& heads, 
                                     Tensor log_sum_exp, Tensor d_mixed, Tensor d_qkv) const {
   const Tensor whole = gather_samples(context, kv);
   const Tensor d_whole = context.scratch.allocate("attention.d_samples", config_.compute, whole.shape);
-  const Tensor d_block = context.scratch.allocate("attention.d_block", config_.compute,
-                                                  {context.samples.split.length, whole.cols()});
+  const Tensor d_block =
+      context.scratch.allocate("attention.d_block", config_.compute, {context.samples.split.length, whole.cols()});
   const int64_t kv_width = config_.kv_width();
   ops::fill(context.stream, {.x = d_whole, .value = 0.0});
   for (const BlockView& block : blocks_of(context)) {
@@ -138,28 +137,27 @@ void AttentionCore::backward_shared(const Context& context, const Heads& heads, 
     const Tensor keys = whole.slice_rows(block.first_key_row, last_key_row);
     const Tensor d_keys = d_block.slice_rows(0, block.keys);
     const Tensor d_q = d_qkv.slice_cols(0, config_.query_width());
-    ops::attention_backward(
-        context.stream,
-        {.dout = d_mixed.slice_rows(begin, end),
-         .q = heads.q.slice_rows(begin, end),
-         .k = keys.slice_cols(0, kv_width),
-         .v = keys.slice_cols(kv_width, keys.cols()),
-         .out = mixed.slice_rows(begin, end),
-         .log_sum_exp = log_sum_exp.slice_rows(block.sequence * config_.heads, (block.sequence + 1) * config_.heads),
-         .dq = d_q.slice_rows(begin, end),
-         .dk = d_keys.slice_cols(0, kv_width),
-         .dv = d_keys.slice_cols(kv_width, keys.cols()),
-         .batch = 1,
-         .heads = config_.heads,
-         .kv_heads = config_.kv_heads,
-         .query_offset = block.begin,
-         .scale = scale(),
-         .document_starts = elements_of(context.document_starts, begin, end),
-         .dropout = dropout_of_block(context, block.sequence),
-         .head_offset = head_offset(context),
-         .dropout_keys = context.samples.split.length,
-         .deterministic = context.deterministic,
-         .scratch = allocate_scratch(context, 1, block.keys)});
+    ops::attention_backward(context.stream, {.dout = d_mixed.slice_rows(begin, end),
+                                             .q = heads.q.slice_rows(begin, end),
+                                             .k = keys.slice_cols(0, kv_width),
+                                             .v = keys.slice_cols(kv_width, keys.cols()),
+                                             .out = mixed.slice_rows(begin, end),
+                                             .log_sum_exp = log_sum_exp.slice_rows(
+                                                 block.sequence * config_.heads, (block.sequence + 1) * config_.heads),
+                                             .dq = d_q.slice_rows(begin, end),
+                                             .dk = d_keys.slice_cols(0, kv_width),
+                                             .dv = d_keys.slice_cols(kv_width, keys.cols()),
+                                             .batch = 1,
+                                             .heads = config_.heads,
+                                             .kv_heads = config_.kv_heads,
+                                             .query_offset = block.begin,
+                                             .scale = scale(),
+                                             .document_starts = elements_of(context.document_starts, begin, end),
+                                             .dropout = dropout_of_block(context, block.sequence),
+                                             .head_offset = head_offset(context),
+                                             .dropout_keys = context.samples.split.length,
+                                             .deterministic = context.deterministic,
+                                             .scratch = allocate_scratch(context, 1, block.keys)});
     const Tensor sum = d_whole.slice_rows(block.first_key_row, last_key_row);
     ops::dropout_add(context.stream, {.x = d_keys, .residual = sum, .y = sum});
   }

@@ -21,8 +21,8 @@ class Block {
 
   // input, output (rows, C)
   void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
-  // gradient (rows, C): with respect to the output on entry, to the input on return. `input_bias_gradient`: what the block
-  // before answers as output_bias_gradient(). Whoever makes `gradient` has made that of this block.
+  // gradient (rows, C): with respect to the output on entry, to the input on return. `input_bias_gradient`: what the
+  // block before answers as output_bias_gradient(). Whoever makes `gradient` has made that of this block.
   void backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
                 Tensor input_bias_gradient) const;
   Tensor output_bias_gradient() const { return mlp_.output_bias_gradient(); }

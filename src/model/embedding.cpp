@@ -44,9 +44,8 @@ void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) co
   const Tensor all = context.tensor.gather(context.stream, context.scratch, gradient);
   const int64_t scratch = ops::embedding_backward_scratch(context.stream.device(), ids.elements());
   // Where ranks divide the tokens, what they make of a whole parameter's gradient is added up: one makes all of it.
-  const Tensor positions_gradient = context.tensor.divides_tokens()
-                                        ? positions_of_first(context, positions_.gradient)
-                                        : positions_.gradient;
+  const Tensor positions_gradient =
+      context.tensor.divides_tokens() ? positions_of_first(context, positions_.gradient) : positions_.gradient;
   ops::embedding_backward(context.stream,
                           {.dout = all,
                            .ids = ids,

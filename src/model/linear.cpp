@@ -33,8 +33,7 @@ void Linear::backward_input(const Context& context, Tensor dy, Tensor dx) const 
 }
 
 void Linear::backward_weight(const Context& context, Tensor dy, Tensor x) const {
-  const ops::Gemm product{
-      .a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = context.gradient_beta()};
+  const ops::Gemm product{.a = dy, .transpose_a = true, .b = x, .c = weight_.gradient, .beta = context.gradient_beta()};
   if (context.deferred != nullptr) {
     context.deferred->add(product);
   } else {

@@ -98,8 +98,8 @@ cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& 
   };
   for (const ChunkPart& part : plan.parts) {
     inputs.layers += part.layers.size();
-    inputs.recomputed_together = std::max(
-        inputs.recomputed_together, largest_recomputed_group(recompute_groups(plan.config, part.layers.size())));
+    inputs.recomputed_together = std::max(inputs.recomputed_together,
+                                          largest_recomputed_group(recompute_groups(plan.config, part.layers.size())));
   }
   if (!request.training) inputs.defers_products = false;
   if (request.training) {

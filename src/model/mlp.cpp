@@ -51,8 +51,7 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
     }
     down_.backward_weight(context, d_product, activated);
     // The activation is no longer needed, unless a later product reads it: its gradient takes its place.
-    const Tensor d_activated =
-        context.deferred != nullptr ? allocate_activated(context.scratch, context) : activated;
+    const Tensor d_activated = context.deferred != nullptr ? allocate_activated(context.scratch, context) : activated;
     down_.backward_input(context, d_product, d_activated);
     activate_backward(context, d_activated, saved.up);
   }

@@ -47,8 +47,7 @@ StagePlan StagePlans::of_stage(int64_t stage, const std::vector<int64_t>& chunks
   const auto number = static_cast<size_t>(stage);
   const WeightLife life = weight_life(layout);
   if (request_.training) {
-    plan.training =
-        make_step_program(with_data_parallel(training_[number], life, chunks_of_buckets), place);
+    plan.training = make_step_program(with_data_parallel(training_[number], life, chunks_of_buckets), place);
   }
   // Without backward nothing is reduced.
   plan.evaluation = make_step_program(with_data_parallel(evaluation_[number], life, {}), place);

@@ -34,8 +34,8 @@ parallel::Placement place_parameters(const StageRequest& request, const parallel
 struct StagePlan {
   ModelConfig config;  // of a rank's part of each layer
   ActivationShape shape;
-  std::vector<ChunkPart> parts;     // one per chunk
-  parallel::StepProgram training;   // empty where nothing is trained
+  std::vector<ChunkPart> parts;      // one per chunk
+  parallel::StepProgram training;    // empty where nothing is trained
   parallel::StepProgram evaluation;  // forward of as many micro batches
 
   // Of each chunk, for whichever program needs more.

@@ -31,8 +31,8 @@ class Numbers {
 };
 
 // Buffers of the residual stream. The lowest free one is taken, so that micro batches that go the same way use the same
-// memory. One that was given to a send is free, but whoever takes it next waits for the send: so it is taken only when a
-// later exchange has been started, and otherwise there is one buffer more.
+// memory. One that was given to a send is free, but whoever takes it next waits for the send: so it is taken only when
+// a later exchange has been started, and otherwise there is one buffer more.
 class StreamBuffers {
  public:
   int64_t take(std::vector<size_t>& waits_for) {
@@ -68,8 +68,7 @@ class StreamBuffers {
 
 class ProgramMaker {
  public:
-  ProgramMaker(Schedule schedule, const StagePlace& place)
-      : place_(place), slots_(static_cast<size_t>(place.chunks)) {
+  ProgramMaker(Schedule schedule, const StagePlace& place) : place_(place), slots_(static_cast<size_t>(place.chunks)) {
     program_.schedule = std::move(schedule);
     program_.operands.resize(program_.schedule.size());
     for (size_t i = 0; i < program_.schedule.size(); ++i) {

@@ -12,10 +12,10 @@ struct Operands {
   int64_t batch = -1;        // where the tokens of the micro batch lie
   bool loads_batch = false;  // it is the first to use them: they are put there before it
   // Pieces of the residual stream.
-  int64_t input = -1;             // before the chunk
-  int64_t output = -1;            // behind it
-  int64_t gradient = -1;          // of the output; backward turns it into that of the input
-  std::vector<int64_t> sends;     // of a send_receive, in the order of its lists
+  int64_t input = -1;          // before the chunk
+  int64_t output = -1;         // behind it
+  int64_t gradient = -1;       // of the output; backward turns it into that of the input
+  std::vector<int64_t> sends;  // of a send_receive, in the order of its lists
   std::vector<int64_t> receives;
   std::vector<size_t> waits_for;  // send_receives that must be complete before: they bring its input or empty a buffer
 };

@@ -6,8 +6,8 @@
 
 namespace megalith::train {
 
-// How the config deals samples to the micro batches of the engine's rank, from the first sample on. User error where document boundaries matter
-// and the tokenizer has no end-of-document token.
+// How the config deals samples to the micro batches of the engine's rank, from the first sample on. User error where
+// document boundaries matter and the tokenizer has no end-of-document token.
 data::BatcherOptions batcher_options(const config::Run& run, const data::Vocabulary& vocabulary, const Engine& engine);
 
 }  // namespace megalith::train

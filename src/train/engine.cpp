@@ -22,8 +22,8 @@ Arenas::Arenas(Device device, const cost::MemoryTable& table, bool training)
 
 int64_t Arenas::bytes() const {
   int64_t sum = 0;
-  for (const Arena* arena : {&weights, &gradients, &masters, &moments, &optimizer, &activations,
-                             &reduction, &scratch, &batch}) {
+  for (const Arena* arena :
+       {&weights, &gradients, &masters, &moments, &optimizer, &activations, &reduction, &scratch, &batch}) {
     sum += arena->capacity();
   }
   return sum;
@@ -41,9 +41,9 @@ Engine::Engine(const EngineOptions& options, comm::World* world)
     : options_(options),
       place_(parallel::Mesh(options.stage.layout).coordinates_of(world != nullptr ? world->rank() : 0)),
       groups_(world != nullptr ? parallel::make_groups(*world, {.layout = options.stage.layout,
-                                                      .kv_heads = options.stage.config.kv_heads,
-                                                      .tied_embeddings = options.stage.config.tied_embeddings,
-                                                      .deadline = options.deadline})
+                                                                .kv_heads = options.stage.config.kv_heads,
+                                                                .tied_embeddings = options.stage.config.tied_embeddings,
+                                                                .deadline = options.deadline})
                                : parallel::Groups{}),
       pool_(options.stage.threads),
       stream_(pool_, options.stage.device),
@@ -67,21 +67,21 @@ Engine::Engine(const EngineOptions& options, comm::World* world)
         options.optimizer, store_, stream_,
         optim::OptimizerArenas{.masters = arenas_.masters, .moments = arenas_.moments, .table = arenas_.optimizer});
   }
-  stage_ = std::make_unique<Stage>(StageParts{
-      .plan = plan_,
-      .layout = options_.stage.layout,
-      .store = store_,
-      .groups = groups_,
-      .sync = sync_.get(),
-      .stream = stream_,
-      .activations = arenas_.activations,
-      .scratch = arenas_.scratch,
-      .batch = arenas_.batch,
-      .deferred_bytes_per_layer = memory_.deferred_bytes_per_layer,
-      .split = {.length = options.stage.length, .ranks = options.stage.layout.context, .rank = place_.cp},
-      .scalars = scalars_,
-      .seed = options.seed,
-      .deterministic = options.deterministic});
+  stage_ = std::make_unique<Stage>(
+      StageParts{.plan = plan_,
+                 .layout = options_.stage.layout,
+                 .store = store_,
+                 .groups = groups_,
+                 .sync = sync_.get(),
+                 .stream = stream_,
+                 .activations = arenas_.activations,
+                 .scratch = arenas_.scratch,
+                 .batch = arenas_.batch,
+                 .deferred_bytes_per_layer = memory_.deferred_bytes_per_layer,
+                 .split = {.length = options.stage.length, .ranks = options.stage.layout.context, .rank = place_.cp},
+                 .scalars = scalars_,
+                 .seed = options.seed,
+                 .deterministic = options.deterministic});
   stage_->set_recording(options.records_graphs);
   for (StepSlot& slot : slots_) {
     slot.memory = std::make_unique<StagingMemory>(options.stage.device, sizeof(StepTelling), "step results");
@@ -223,6 +223,40 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
   copy(stream_, rank_sums(), on_host(&sums, rank_sums()));
   stream_.wait();
   return {.loss = sums.loss, .weight = sums.squared_norm};
+}
+
+std::string Engine::tell_all(const std::string& of_first) {
+  if (groups_.world == nullptr) return of_first;
+  // Nothing lives in the activations between steps.
+  const Tensor room = arenas_.activations.whole();
+  constexpr int64_t kUnit = 4;
+  int32_t length = static_cast<int32_t>(of_first.size());
+  const auto pass_on = [&](void* data, int64_t units) {
+    MEGALITH_CHECK(units <= room.elements(), "a text of {} words is too long", units);
+    const Tensor on_device(room.data, DType::i32, {units}, room.device);
+    const Tensor here(data, DType::i32, {units});
+    copy(stream_, here, on_device);
+    groups_.world->broadcast(stream_, on_device, 0).wait(stream_);
+    copy(stream_, on_device, here);
+    stream_.wait();
+  };
+  pass_on(&length, 1);
+  std::string text = of_first;
+  text.resize(static_cast<size_t>(round_up(length, kUnit)));
+  pass_on(text.data(), std::ssize(text) / kUnit);
+  text.resize(static_cast<size_t>(length));
+  return text;
+}
+
+bool Engine::is_so_somewhere(bool here) {
+  if (groups_.world == nullptr) return here;
+  const Tensor answer = sum(&StepSums::stop_requests);
+  ops::fill(stream_, {.x = answer, .value = here ? 1.0 : 0.0});
+  groups_.world->all_reduce(stream_, answer).wait(stream_);
+  double count = 0.0;
+  copy(stream_, answer, on_host(&count, answer));
+  stream_.wait();
+  return count > 0.0;
 }
 
 Tensor Engine::scratch_memory() const {

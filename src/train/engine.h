@@ -15,6 +15,7 @@
 #include "parallel/groups.h"
 #include "parallel/replica_sync.h"
 #include "train/stage.h"
+#include "train/whole_state.h"
 
 namespace megalith::train {
 
@@ -110,8 +111,13 @@ class Engine {
   const parallel::Coordinates& place() const { return place_; }
   Stream& stream() { return stream_; }
 
+  // What rank 0 says, on every rank. The host waits.
+  std::string tell_all(const std::string& of_first);
+  // Whether this is so on some rank. The host waits.
+  bool is_so_somewhere(bool here);
+
   // Weights, masters and moments, under their logical names: what a checkpoint holds. In host memory; copies are
-  // overwritten by the next call.
+  // overwritten by the next call. All on rank 0, nothing on others.
   std::vector<checkpoint::NamedTensor> host_state();
   // Fills that state (weights alone where nothing is trained) from a checkpoint.
   void restore(checkpoint::Loaded& checkpoint);
@@ -157,7 +163,9 @@ class Engine {
   };
   std::vector<DeviceState> device_state() const;
   Tensor to_host(const Tensor& tensor);
-  void restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state);
+  std::vector<checkpoint::NamedTensor> own_host_state();
+  std::vector<checkpoint::NamedTensor> collected_host_state();
+  WholeState::Parts whole_state_parts() const;
   StepSlot& current_slot() { return slots_[steps_ended_ % kSlots]; }
 
   EngineOptions options_;
@@ -181,6 +189,7 @@ class Engine {
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
   std::unique_ptr<Arena> host_copy_;
+  std::unique_ptr<WholeState> whole_state_;
 };
 
 }  // namespace megalith::train

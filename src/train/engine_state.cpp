@@ -52,6 +52,45 @@ Tensor Engine::to_host(const Tensor& tensor) {
 }
 
 std::vector<checkpoint::NamedTensor> Engine::host_state() {
+  return groups_.world == nullptr ? own_host_state() : collected_host_state();
+}
+
+std::vector<checkpoint::NamedTensor> Engine::collected_host_state() {
+  if (!whole_state_) whole_state_ = std::make_unique<WholeState>(whole_state_parts(), stream_.device());
+  if (!host_copy_ && place_ == parallel::Coordinates{}) {
+    const DType main = main_dtype(options_.stage.config.compute);
+    const bool is_split = options_.stage.config.compute != main;
+    int64_t bytes = 0;
+    for (const parallel::ParameterSpec& spec : table_.specs()) {
+      const int64_t elements = spec.shape.elements();
+      bytes += Arena::footprint(options_.stage.config.compute, elements) +
+               (is_split ? 3 : 2) * Arena::footprint(main, elements);
+    }
+    host_copy_ = std::make_unique<Arena>("checkpoint copy", Device::cpu, bytes);
+  }
+  if (host_copy_) host_copy_->release_to(0);
+  std::vector<checkpoint::NamedTensor> tensors;
+  whole_state_->collect(stream_, [&](const checkpoint::NamedTensor& whole) {
+    const Tensor kept = host_copy_->allocate(whole.name, whole.tensor.dtype, whole.tensor.shape);
+    copy(stream_, whole.tensor, kept);
+    stream_.wait();
+    tensors.push_back({whole.name, whole.kind, kept});
+  });
+  return tensors;
+}
+
+WholeState::Parts Engine::whole_state_parts() const {
+  return {.request = {.table = table_,
+                      .layout = options_.stage.layout,
+                      .layers = options_.stage.config.layers,
+                      .tied_embeddings = options_.stage.config.tied_embeddings,
+                      .bucket_elements = options_.stage.bucket_elements},
+          .store = store_,
+          .optimizer = optimizer_.get(),
+          .world = groups_.world.get()};
+}
+
+std::vector<checkpoint::NamedTensor> Engine::own_host_state() {
   using checkpoint::TensorKind;
   const std::vector<DeviceState> states = device_state();
   if (!host_copy_) {
@@ -85,40 +124,29 @@ std::vector<checkpoint::NamedTensor> Engine::host_state() {
 
 void Engine::restore(checkpoint::Loaded& checkpoint) {
   using checkpoint::TensorKind;
-  const std::vector<DeviceState> states = device_state();
-  for (const DeviceState& state : states) {
-    check_fit(checkpoint, {state.name, TensorKind::weights, state.weight});
-    if (state.remainder) check_fit(checkpoint, {state.name, TensorKind::master, state.exp_avg});
-    if (state.exp_avg) check_fit(checkpoint, {state.name, TensorKind::exp_avg, state.exp_avg});
-    if (state.exp_avg_sq) check_fit(checkpoint, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
+  const DType compute = options_.stage.config.compute;
+  const DType main = main_dtype(compute);
+  // Weights follow from their master.
+  std::vector<std::pair<TensorKind, DType>> kinds = {{TensorKind::weights, compute}};
+  if (optimizer_) {
+    if (compute != main) kinds = {{TensorKind::master, main}};
+    kinds.insert(kinds.end(), {{TensorKind::exp_avg, main}, {TensorKind::exp_avg_sq, main}});
   }
-  for (const DeviceState& state : states) {
-    if (state.remainder) {
-      restore_master(checkpoint, state);
-    } else {
-      load_to_device(checkpoint, stream_, {state.name, TensorKind::weights, state.weight});
+  for (const parallel::ParameterSpec& spec : table_.specs()) {
+    for (const auto& [kind, dtype] : kinds)
+      check_fit(checkpoint, {spec.name, kind, Tensor(nullptr, dtype, spec.shape)});
+  }
+  WholeState state(whole_state_parts(), stream_.device());
+  std::vector<std::byte> memory;
+  for (const parallel::ParameterSpec& spec : table_.specs()) {
+    if (!store_.contains(spec.name)) continue;
+    for (const auto& [kind, dtype] : kinds) {
+      memory.resize(static_cast<size_t>(spec.shape.elements() * size_of(dtype)));
+      const Tensor whole(memory.data(), dtype, spec.shape);
+      checkpoint.load_tensor(kind, spec.name, whole);
+      state.distribute(stream_, {spec.name, kind, whole});
     }
-    if (!optimizer_) continue;
-    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg, state.exp_avg});
-    load_to_device(checkpoint, stream_, {state.name, TensorKind::exp_avg_sq, state.exp_avg_sq});
   }
-}
-
-// The weights follow from their master.
-void Engine::restore_master(checkpoint::Loaded& checkpoint, const DeviceState& state) {
-  const Shape shape = state.weight.shape;
-  const auto elements = static_cast<size_t>(shape.elements());
-  std::vector<float> master(elements);
-  std::vector<bfloat16> weights(elements);
-  std::vector<int16_t> remainder(elements);
-  const Tensor joined(master.data(), DType::f32, shape);
-  const Tensor high(weights.data(), DType::bf16, shape);
-  const Tensor low(remainder.data(), DType::i16, shape);
-  checkpoint.load_tensor(checkpoint::TensorKind::master, state.name, joined);
-  optim::split_masters(joined, high, low);
-  copy(stream_, high, state.weight);
-  copy(stream_, low, state.remainder);
-  stream_.wait();
 }
 
 void load_to_device(checkpoint::Loaded& checkpoint, Stream& stream, const checkpoint::NamedTensor& tensor) {

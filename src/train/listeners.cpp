@@ -20,7 +20,7 @@ nlohmann::ordered_json parameters_record(const config::Run& run) {
 }
 }  // namespace
 
-Listeners::Listeners(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+void Listeners::add_files_and_console(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   console = std::make_shared<observe::ConsoleSink>(
       observe::ConsoleOptions{.out = &std::cout,
@@ -44,7 +44,7 @@ Listeners::Listeners(const config::Run& run, const RunDirectory& directory, cons
 
 void Listeners::finish() {
   telemetry.flush();
-  console->finish();
+  if (console) console->finish();
 }
 
 }  // namespace megalith::train

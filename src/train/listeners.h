@@ -10,9 +10,9 @@
 
 namespace megalith::train {
 
-// Who is told what a run does: the console and the files that the config asks for.
+// Who is told what a run does: on rank 0 the console and the files that the config asks for, elsewhere nobody.
 struct Listeners {
-  Listeners(const config::Run& run, const RunDirectory& directory, const Origin& origin);
+  void add_files_and_console(const config::Run& run, const RunDirectory& directory, const Origin& origin);
 
   // Everything that was told is in its place.
   void finish();

@@ -42,6 +42,11 @@ Origin continue_from(checkpoint::Loaded loaded, const config::Run& run) {
   return origin;
 }
 
+Origin new_run(const config::Run& run) {
+  return {.state = {.run_id = new_run_id(),
+                    .data = {.horizon = data::samples_wanted(run, data::Split::train), .seed = run.model.seed}}};
+}
+
 Origin look_for_origin(const config::Run& run, const RunDirectory& directory, checkpoint::Store& store) {
   if (directory.resumes()) {
     const checkpoint::Latest latest = store.latest_verified();
@@ -60,8 +65,7 @@ Origin look_for_origin(const config::Run& run, const RunDirectory& directory, ch
     origin.state.run_id = new_run_id();
     return origin;
   }
-  return {.state = {.run_id = new_run_id(),
-                    .data = {.horizon = data::samples_wanted(run, data::Split::train), .seed = run.model.seed}}};
+  return new_run(run);
 }
 
 }  // namespace
@@ -72,6 +76,10 @@ Origin find_origin(const config::Run& run, const RunDirectory& directory, checkp
   origin.state.config = config::to_yaml(run);
   origin.state.extra["generation"] = std::to_string(origin.generation);
   return origin;
+}
+
+Origin origin_of_rank(const config::Run& run, const std::filesystem::path& checkpoint) {
+  return checkpoint.empty() ? new_run(run) : continue_from(checkpoint::Loaded::open(checkpoint), run);
 }
 
 }  // namespace megalith::train

@@ -19,4 +19,7 @@ struct Origin {
 // names. What cannot be used is told to the log; a data error where there are checkpoints and none can be used.
 Origin find_origin(const config::Run& run, const RunDirectory& directory, checkpoint::Store& store);
 
+// On a rank that follows another: from the checkpoint that rank 0 has found; empty: a new run.
+Origin origin_of_rank(const config::Run& run, const std::filesystem::path& checkpoint);
+
 }  // namespace megalith::train

@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <iostream>
+#include <optional>
 
 #include "comm/world.h"
 #include "config/layout.h"
@@ -20,16 +21,6 @@
 namespace megalith::train {
 
 namespace {
-
-void refuse_what_cannot_run_here(const config::Run& run) {
-  const int64_t world = config::world_size(run.trainer);
-  if (world != 1) {
-    user_error(
-        "the config asks for {} ranks (trainer.devices x trainer.num_nodes); this program trains on one. Use "
-        "trainer.devices=1 trainer.num_nodes=1 and parallel sizes of 1, or --dry-run to see what the layout needs",
-        world);
-  }
-}
 
 config::Run with_data_seed(config::Run run, const checkpoint::RunState& state) {
   run.model.seed = state.data.seed;
@@ -73,11 +64,36 @@ Summary run_trainer(Trainer& trainer, Listeners& listeners) {
   }
 }
 
+// What only rank 0 has: it alone writes the run's files, but for the logs of the others.
+struct Chief {
+  Chief(const config::Run& run, const config::LoadReport& report, int64_t vocabulary)
+      : directory(RunDirectory::open(run)),
+        store(directory.checkpoints(), run.exp_manager.checkpoint_callback_params.save_top_k) {
+    observe::set_up_log({.directory = directory.path()});
+    origin = find_origin(run, directory, store);
+    print_start(run, report, origin, vocabulary);
+    observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
+                                  origin.generation + 1));
+  }
+
+  RunDirectory directory;
+  checkpoint::Store store;
+  Origin origin;
+};
+
+std::string checkpoint_of(const Origin& origin) {
+  return origin.loaded ? origin.loaded->path().string() : "";
+}
+
+void set_up_log_of_rank(const config::Run& run, int64_t rank) {
+  observe::set_up_log(
+      {.directory = run_path(run), .global_rank = rank, .local_rank = rank % run.trainer.devices, .console = false});
+}
+
 }  // namespace
 
 Summary train(const config::Run& run, const config::LoadReport& report, comm::World* world) {
   check_ranks(run, world == nullptr ? 1 : world->size());
-  refuse_what_cannot_run_here(run);
   for (const std::string& failpoint : run.failpoints) arm_failpoint(failpoint);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   check_layout(run, vocabulary.size);
@@ -87,35 +103,38 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
     for (const std::string& prefix : data::data_prefixes(run.model.data)) data::IndexedDataset{prefix};
   }
 
-  const RunDirectory directory = RunDirectory::open(run);
-  observe::set_up_log({.directory = directory.path()});
-  checkpoint::Store store(directory.checkpoints(), run.exp_manager.checkpoint_callback_params.save_top_k);
-  Origin origin = find_origin(run, directory, store);
-  print_start(run, report, origin, vocabulary.size);
-  observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
-                                origin.generation + 1));
+  const int rank = world == nullptr ? 0 : world->rank();
+  std::optional<Chief> chief;
+  if (rank == 0) chief.emplace(run, report, vocabulary.size);
+  Engine engine(training_options(run, vocabulary.size), world);
+  const std::string checkpoint = engine.tell_all(chief ? checkpoint_of(chief->origin) : "");
+  if (!chief) set_up_log_of_rank(run, rank);
+  Origin origin = chief ? std::move(chief->origin) : origin_of_rank(run, checkpoint);
 
-  Engine engine(training_options(run, vocabulary.size));
-  Listeners listeners(run, directory, origin);
+  Listeners listeners;
+  if (chief) listeners.add_files_and_console(run, chief->directory, origin);
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
   fill_engine(engine, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
-  make_plans(engine, run, directory.plans());
-  replace_file(directory.hparams(), origin.state.config);
+  make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
+  if (chief) replace_file(chief->directory.hparams(), origin.state.config);
 
   const auto train_data =
       data::make_dataset(with_data_seed(run, origin.state), data::Split::train, vocabulary, origin.state.data.horizon);
   const auto held_out = validation_data(run, vocabulary, origin.state);
+  const bool saves = run.exp_manager.create_checkpoint_callback;
   Trainer trainer({.run = run,
                    .engine = engine,
                    .telemetry = listeners.telemetry,
                    .train_data = *train_data,
                    .validation_data = held_out.get(),
                    .vocabulary = vocabulary,
-                   .store = run.exp_manager.create_checkpoint_callback ? &store : nullptr,
-                   .state = origin.state});
+                   .store = chief && saves ? &chief->store : nullptr,
+                   .state = origin.state,
+                   .rank = rank});
   Summary summary = run_trainer(trainer, listeners);
-  observe::write_report(directory.path());
-  std::cout << describe(summary, directory) << std::flush;
+  if (!chief) return summary;
+  observe::write_report(chief->directory.path());
+  std::cout << describe(summary, chief->directory) << std::flush;
   return summary;
 }
 

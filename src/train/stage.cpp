@@ -77,7 +77,8 @@ void Stage::act(const Step& step, const std::vector<data::MicroBatch>& micro_bat
     case ActionKind::gather_weights:
       parts_.sync->start_gather(parts_.stream, action.chunk);
       break;
-    case ActionKind::release_weights:  // their memory is the next chunk's: nothing to do
+    case ActionKind::release_weights:
+      parts_.sync->release_weights(action.chunk);
       break;
     case ActionKind::reduce_bucket:
       reduce(action.bucket);
@@ -90,6 +91,7 @@ void Stage::forward(const Step& step) {
   model::Chunk& chunk = chunk_of(step);
   const bool is_first = step.action().micro_batch == 0;
   if (parts_.sync != nullptr) parts_.sync->wait_for_weights(parts_.stream, step.action().chunk);
+  if (chunk.part().has_head && step.training) parts_.sync->prepare_gradients(parts_.stream, step.action().chunk);
   const auto body = [&] {
     if (step.training) {
       chunk.forward(context(step), pass(step));
@@ -116,6 +118,7 @@ void Stage::backward(const Step& step) {
     chunk.backward_input(context(step), pass(step));
     return;
   }
+  if (!chunk.part().has_head) parts_.sync->prepare_gradients(parts_.stream, step.action().chunk);
   if (is_last_backward(step)) {
     model::Context watched = context(step);
     watched.hooks = &last_backward_hooks_;
@@ -139,9 +142,9 @@ void Stage::exchange(const Step& step) {
     }
     return list;
   };
-  exchanges_[step.index] = parts_.groups.pipeline->exchange(
-      parts_.stream, messages(step.action().sends, step.operands().sends),
-      messages(step.action().receives, step.operands().receives));
+  exchanges_[step.index] =
+      parts_.groups.pipeline->exchange(parts_.stream, messages(step.action().sends, step.operands().sends),
+                                       messages(step.action().receives, step.operands().receives));
 }
 
 void Stage::finish() {
@@ -199,7 +202,7 @@ model::Context Stage::context(const Step& step) const {
           .seed = parts_.seed,
           .step = &parts_.scalars->step,
           .training = step.training,
-          .first_of_step = step.action().micro_batch == 0,
+          .first_of_step = step.action().micro_batch == 0 || parts_.store.placement().shards_weights(),
           .deterministic = parts_.deterministic,
           .tensor = {.group = parts_.groups.tensor.get(), .sequence_parallel = parts_.layout.sequence_parallel},
           .samples = {.group = parts_.groups.context.get(), .split = parts_.split}};

@@ -78,8 +78,8 @@ Trainer::Launched Trainer::launch() {
   const TraceRange range("step", state_.step);
   const data::StepBatch batch = batcher_.next();
   const double rate = optim::learning_rate(run_.model.optim, state_.step);
-  run_step(engine_, batch,
-           {.step = state_.step, .learning_rate = rate, .requests_stop = !stop_.reason().empty()}, progress_);
+  run_step(engine_, batch, {.step = state_.step, .learning_rate = rate, .requests_stop = !stop_.reason().empty()},
+           progress_);
   return {.step = state_.step,
           .consumed_samples = batcher_.consumed_samples(),
           .learning_rate = rate,
@@ -158,23 +158,32 @@ void Trainer::validate() {
   mark_ = monotonic_seconds();
 }
 
-void Trainer::save(bool must_succeed) {
-  settle();
-  Span span(telemetry_, "checkpoint_save", state_.step);
-  const std::vector<checkpoint::NamedTensor> tensors = engine_.host_state();
-  saved_step_ = state_.step;
-  if (parts_.store == nullptr) return;
+// Why it failed, or nothing.
+std::string Trainer::write_checkpoint(const std::vector<checkpoint::NamedTensor>& tensors, Span& span) {
   try {
     const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = tensors});
     for (const std::string& warning : result.warnings) observe::log_warning(warning);
     span.add("bytes", result.bytes);
     observe::log_info(fmt::format("checkpoint of step {} is in {}", state_.step, result.path.string()));
     telemetry_.emit(Event{.name = "checkpoint_saved", .step = state_.step});
+    return "";
   } catch (const Error& error) {
     span.set_reason(error.what());
-    if (must_succeed) throw;
-    observe::log_error(fmt::format("checkpoint of step {} failed, training goes on: {}", state_.step, error.what()));
+    observe::log_error(fmt::format("checkpoint of step {} failed: {}", state_.step, error.what()));
+    return error.what();
   }
+}
+
+void Trainer::save(bool must_succeed) {
+  settle();
+  Span span(telemetry_, "checkpoint_save", state_.step);
+  const std::vector<checkpoint::NamedTensor> tensors = engine_.host_state();
+  std::string failure;
+  if (parts_.store != nullptr) failure = write_checkpoint(tensors, span);
+  const bool failed = engine_.is_so_somewhere(!failure.empty());
+  if (!failed) saved_step_ = state_.step;
+  if (failed && must_succeed)
+    fail(ErrorKind::io, "{}", failure.empty() ? "another rank could not save the checkpoint" : failure);
   mark_ = monotonic_seconds();
 }
 

@@ -62,6 +62,7 @@ class Trainer {
   void validate();
   // Where `must_succeed` is not set, a save that fails is reported and tried again when the next one is due.
   void save(bool must_succeed);
+  std::string write_checkpoint(const std::vector<checkpoint::NamedTensor>& tensors, Span& span);
 
   Parts parts_;
   const config::Run& run_;

@@ -75,7 +75,8 @@ struct FirstStep {
 FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, DType compute, DType weights) {
   config.compute = compute;
   Engine engine(
-      {.model = config, .device = device, .batch = model::testing::kBatch, .length = model::testing::kLength});
+      {.stage = {
+           .config = config, .batch = model::testing::kBatch, .length = model::testing::kLength, .device = device}});
   for (const parallel::Parameter& parameter : engine.parameters().all()) {
     std::vector<float> values =
         golden.floats("weights/" + parameter.spec->name, model::testing::unpadded(config, *parameter.spec));
@@ -86,9 +87,8 @@ FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, D
   }
   const data::MicroBatch batch = first_batch(golden);
   engine.make_plans(batch);
-  engine.begin_step(0, 1.0 / static_cast<double>(batch.inputs.size()));
-  engine.forward(batch);
-  engine.backward();
+  engine.begin_step(0, static_cast<double>(batch.inputs.size()));
+  for (size_t i = 0; i < engine.program().schedule.size(); ++i) engine.act(i, {batch});
   FirstStep step;
   for (const parallel::Parameter& parameter : engine.parameters().all()) {
     std::vector<double>& gradient = step.gradients[parameter.spec->name];
