@@ -32,7 +32,7 @@ std::string listening_address(const std::string& host) {
 }
 
 std::string secret_of(const config::RankEnvironment& place, const config::Variables& variables) {
-  const std::string secret = variables.text("MEGALITH_STORE_SECRET").value_or("");
+  std::string secret = variables.text("MEGALITH_STORE_SECRET").value_or("");
   if (secret.empty() && !is_loopback(place.master_address)) {
     user_error(
         "the ranks meet at '{}', which other machines can reach: set MEGALITH_STORE_SECRET to one secret for all of "
