@@ -90,8 +90,8 @@ class Boot::Meeting {
                                    .connect_deadline = options.start_timeout,
                                    .answer_deadline = std::min(kAnswerSeconds, options.communication_timeout)});
     } catch (const Error& error) {
-      fail(error.kind(), "rank {} of {} could not meet rank 0 within {:.1f} s: {}", place.rank, place.size,
-           options.start_timeout, error.what());
+      fail(error.kind(), "rank {} of {} could not meet rank 0: {} (start timeout {:.1f} s)", place.rank, place.size,
+           error.what(), options.start_timeout);
     }
   }
 
