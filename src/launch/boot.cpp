@@ -32,7 +32,7 @@ std::string listening_address(const std::string& host) {
 }
 
 std::string secret_of(const config::RankEnvironment& place, const config::Variables& variables) {
-  const std::string secret = variables.text("MEGALITH_STORE_SECRET").value_or("");
+  std::string secret = variables.text("MEGALITH_STORE_SECRET").value_or("");
   if (secret.empty() && !is_loopback(place.master_address)) {
     user_error(
         "the ranks meet at '{}', which other machines can reach: set MEGALITH_STORE_SECRET to one secret for all of "
@@ -90,8 +90,8 @@ class Boot::Meeting {
                                    .connect_deadline = options.start_timeout,
                                    .answer_deadline = std::min(kAnswerSeconds, options.communication_timeout)});
     } catch (const Error& error) {
-      fail(error.kind(), "rank {} of {} could not meet rank 0 within {:.1f} s: {}", place.rank, place.size,
-           options.start_timeout, error.what());
+      fail(error.kind(), "rank {} of {} could not meet rank 0: {} (start timeout {:.1f} s)", place.rank, place.size,
+           error.what(), options.start_timeout);
     }
   }
 

@@ -89,14 +89,15 @@ class LocalRanks {
  private:
   std::vector<std::string> environment_of(int local, int port) const {
     const int rank = launch_.first_rank + local;
-    std::vector<std::string> variables = {
-        fmt::format("RANK={}", rank),
-        fmt::format("LOCAL_RANK={}", local),
-        fmt::format("WORLD_SIZE={}", launch_.world > 0 ? launch_.world : launch_.ranks),
-        fmt::format("LOCAL_WORLD_SIZE={}", launch_.ranks),
-        fmt::format("MASTER_ADDR={}", launch_.master_address),
-        fmt::format("MASTER_PORT={}", port),
-        "TORCHELASTIC_USE_AGENT_STORE="};
+    const int world = launch_.world > 0 ? launch_.world : launch_.ranks;
+    std::vector<std::string> variables = {fmt::format("RANK={}", rank),
+                                          fmt::format("LOCAL_RANK={}", local),
+                                          fmt::format("WORLD_SIZE={}", world),
+                                          fmt::format("LOCAL_WORLD_SIZE={}", launch_.ranks),
+                                          fmt::format("MASTER_ADDR={}", launch_.master_address),
+                                          fmt::format("MASTER_PORT={}", port)};
+    // The port is free, whatever a torchrun around us listens at.
+    variables.emplace_back("TORCHELASTIC_USE_AGENT_STORE=");
     if (launch_.ranks_share_gpus) {
       const std::string host = fmt::format("NCCL_HOSTID={}", rank);
       variables.insert(variables.end(), {host, "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1"});

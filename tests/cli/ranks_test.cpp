@@ -148,6 +148,17 @@ TEST(Ranks, ALaunchThatLosesOneFailsAndSaysWhich) {
   EXPECT_NE(outcome.output.find("rank 1 was ended by signal 9"), std::string::npos) << outcome.output;
 }
 
+TEST(Ranks, ADryRunShowsThemAndStartsNone) {
+  const std::string recipes = std::string(MEGALITH_SOURCE_DIR) + "/recipes/";
+  Outcome outcome = run_program("train --dry-run --rank 37 -c " + recipes + "llama3.1-405b.yaml");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(outcome.output.starts_with("rank             37 of 432: tensor 5 of 8")) << outcome.output;
+  outcome = run_program("train --dry-run --nproc 4 -c " + recipes + "gpt3-125m.yaml");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("layout           4 ranks"), std::string::npos) << outcome.output;
+  EXPECT_EQ(run_program("train --rank 1").exit_code, 2);
+}
+
 TEST(Ranks, TheConfigMustBeForThoseThatWereStarted) {
   const std::string tiny =
       "train trainer.accelerator=cpu model.num_layers=1 model.hidden_size=8 model.data.data_impl=mock ";

@@ -2,28 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <thread>
 
 #include "comm/socket.h"
 #include "config/expect_error.h"
-#include "launch/self.h"
+#include "launch/environment.h"
 
 namespace megalith::launch {
 namespace {
 
 using ::megalith::config::expect_parts;
 using ::megalith::config::user_error_of;
-
-using Environment = std::map<std::string, std::string>;
-
-config::Lookup lookup_in(Environment environment) {
-  return [environment = std::move(environment)](const std::string& name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 int free_port() {
   return comm::listen_on("127.0.0.1", 0).local_port();
@@ -119,23 +108,6 @@ TEST(Boot, StrangersAreRefused) {
   const auto errors = run_ranks({first, stale}, 0.5, [](Boot&) {});
   expect_parts(errors[0], {"did not appear", ": 1"});
   expect_parts(errors[1], {"generation 3", "4"});
-}
-
-TEST(LaunchPlace, OneMachineUnlessALauncherSaysOtherwise) {
-  EXPECT_EQ(launch_place(lookup_in({})).machines, 1);
-  const LaunchPlace place = launch_place(lookup_in(
-      {{"JOB_COMPLETION_INDEX", "2"}, {"NNODES", "4"}, {"MASTER_ADDR", "job-0.job"}, {"MASTER_PORT", "6002"}}));
-  EXPECT_EQ(place.machine, 2);
-  EXPECT_EQ(place.machines, 4);
-  EXPECT_EQ(place.master_address, "job-0.job");
-  EXPECT_EQ(place.master_port, 6002);
-  expect_parts(user_error_of([] { launch_place(lookup_in(rank_of(1, 2, 1))); }), {"--nproc", "torchrun"});
-}
-
-TEST(WithoutNproc, BothSpellingsGo) {
-  const std::vector<std::string> rest = {"megalith", "train", "-c", "a.yaml", "b=1"};
-  EXPECT_EQ(without_nproc({"megalith", "train", "--nproc", "4", "-c", "a.yaml", "b=1"}), rest);
-  EXPECT_EQ(without_nproc({"megalith", "train", "-c", "a.yaml", "--nproc=4", "b=1"}), rest);
 }
 
 }  // namespace

@@ -79,6 +79,22 @@ TEST(LaunchLocal, AllRanksAreToldTheSamePort) {
   EXPECT_EQ(result.lines().begin()->substr(4), result.lines().rbegin()->substr(4));
 }
 
+TEST(LaunchLocal, RanksOfOneMachineAmongSeveral) {
+  std::FILE* output = std::tmpfile();
+  const std::string script =
+      "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT $NCCL_HOSTID";
+  EXPECT_EQ(launch_local({.ranks = 1,
+                          .first_rank = 3,
+                          .world = 4,
+                          .command = {"/bin/sh", "-c", script},
+                          .master_address = "node0",
+                          .master_port = 6002,
+                          .ranks_share_gpus = true,
+                          .output = output}),
+            0);
+  EXPECT_EQ(take_text(output), "[3] 3 0 4 1 node0 6002 3\n");
+}
+
 TEST(LaunchLocal, ErrorsGoWhereErrorsGo) {
   const Result result = launch_script(1, "echo bad >&2");
   EXPECT_EQ(result.output, "");
