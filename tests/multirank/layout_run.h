@@ -1,0 +1,118 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/local/local_world.h"
+#include "core/rng.h"
+#include "train/engine.h"
+#include "train/step.h"
+
+namespace megalith::train::testing {
+
+// A small model trained for some steps on a layout, each rank a thread.
+struct LayoutCase {
+  model::ModelConfig config;
+  parallel::Layout layout = {};
+  int64_t micro_batch = 1;
+  int64_t global_batch = 8;
+  int64_t length = 16;
+  int64_t steps = 3;
+  bool masks_some_tokens = true;
+  int64_t documents = 0;  // of each sample, where attention minds them
+  bool reduces_in_bf16 = false;
+  int64_t bucket_elements = 3000;
+};
+
+struct LayoutOutcome {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  double validation = 0.0;
+  std::vector<std::pair<std::string, std::vector<float>>> weights;
+};
+
+inline uint32_t draw(int64_t sample, int64_t position, int64_t what) {
+  return philox(static_cast<uint64_t>(what), {static_cast<uint32_t>(sample), static_cast<uint32_t>(position), 0, 0})[0];
+}
+
+inline data::StepBatch batch_of(const LayoutCase& test, int64_t step, int64_t data_rank) {
+  const int64_t data_ranks = test.layout.data;
+  data::StepBatch batch;
+  for (int64_t m = 0; m < test.global_batch / (test.micro_batch * data_ranks); ++m) {
+    data::MicroBatch micro{.batch = test.micro_batch, .length = test.length};
+    for (int64_t b = 0; b < test.micro_batch; ++b) {
+      const int64_t sample = step * test.global_batch + (m * data_ranks + data_rank) * test.micro_batch + b;
+      micro.sample_ids.push_back(sample);
+      for (int64_t t = 0; t < test.length; ++t) {
+        const auto token = [&](int64_t position) {
+          return static_cast<int32_t>(draw(sample, position, 1) % static_cast<uint32_t>(test.config.vocabulary));
+        };
+        micro.inputs.push_back(token(t));
+        micro.targets.push_back(token(t + 1));
+        micro.weights.push_back(test.masks_some_tokens && draw(sample, t, 2) % 4 == 0 ? 0.0F : 1.0F);
+        batch.total_weight += micro.weights.back();
+        if (test.documents == 0) continue;
+        const int64_t of_document = ceil_div(test.length, test.documents);
+        micro.document_starts.push_back(static_cast<int32_t>(t / of_document * of_document));
+        micro.position_ids.push_back(static_cast<int32_t>(t % of_document));
+      }
+    }
+    batch.micro_batches.push_back(std::move(micro));
+  }
+  return batch;
+}
+
+inline EngineOptions engine_options(const LayoutCase& test) {
+  return {.stage = {.config = test.config,
+                    .layout = test.layout,
+                    .batch = test.micro_batch,
+                    .length = test.length,
+                    .micro_batches = test.global_batch / (test.micro_batch * test.layout.data),
+                    .bucket_elements = test.bucket_elements,
+                    .reduces_in_bf16 = test.reduces_in_bf16},
+          .seed = 11,
+          .optimizer = {.optim = {.lr = 0.01}, .clip_norm = 1.0},
+          .deadline = 60.0};
+}
+
+inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
+  Engine engine(engine_options(test), world);
+  engine.initialise(5);
+  LayoutOutcome outcome;
+  Progress progress;
+  for (int64_t step = 0; step < test.steps; ++step) {
+    run_step(engine, batch_of(test, step, engine.place().dp), {.step = step, .learning_rate = 0.01}, progress);
+    const StepResult result = engine.result_of_step(0);
+    outcome.losses.push_back(result.loss);
+    outcome.norms.push_back(result.update.gradient_norm);
+  }
+  const data::StepBatch held_out = batch_of(test, 1000, engine.place().dp);
+  const EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
+  outcome.validation = sum.loss / sum.weight;
+  for (const checkpoint::NamedTensor& tensor : engine.host_state()) {
+    if (tensor.kind != checkpoint::TensorKind::weights) continue;
+    std::vector<float> values(static_cast<size_t>(tensor.tensor.elements()));
+    dispatch_float(tensor.tensor.dtype, [&]<class T>(std::type_identity<T>) {
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(tensor.tensor.as<T>()[i]);
+    });
+    outcome.weights.emplace_back(tensor.name, std::move(values));
+  }
+  return outcome;
+}
+
+// What rank 0 saw; every rank must have seen the same losses and norms.
+inline LayoutOutcome train_on(const LayoutCase& test) {
+  if (test.layout.world() == 1) return train_rank(test, nullptr);
+  std::vector<LayoutOutcome> outcomes(static_cast<size_t>(test.layout.world()));
+  comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
+    outcomes[static_cast<size_t>(world.rank())] = train_rank(test, &world);
+  });
+  for (const LayoutOutcome& outcome : outcomes) {
+    MEGALITH_CHECK(outcome.losses == outcomes.front().losses && outcome.norms == outcomes.front().norms,
+                   "ranks do not agree");
+  }
+  return outcomes.front();
+}
+
+}  // namespace megalith::train::testing
