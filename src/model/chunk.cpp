@@ -79,7 +79,9 @@ void Chunk::backward_weight(Stream& stream, int64_t slot) {
 
 void Chunk::evaluate(const Context& context, const Pass& pass) {
   run_blocks(context, pass);
-  if (head_) head_->evaluate(context, last_output(pass), pass.targets);
+  if (!head_) return;
+  tell(&LayerHooks::before_forward, context, part_.layers.end);
+  head_->evaluate(context, last_output(pass), pass.targets);
 }
 
 void Chunk::run_blocks(const Context& context, const Pass& pass) {

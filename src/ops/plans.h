@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "core/stream.h"
 
@@ -32,6 +33,10 @@ PlanCounts plan_counts(Stream& stream);
 // Plans from a file that save_plans() wrote; those of another GPU, driver or library are passed over. A missing file is
 // no plans; a damaged one is refused with its name. Plans that are already known stay.
 void load_plans(Stream& stream, const std::filesystem::path& file);
+// The same between ranks: all that is known, as a text, and what another rank knows, which takes the place of what is
+// known here. Ranks on other GPUs, drivers or libraries must not exchange them.
+std::string plans_text(Stream& stream);
+void take_plans(Stream& stream, const std::string& text);
 // Adds what is known to the file, atomically: plans of other GPUs in it stay.
 void save_plans(Stream& stream, const std::filesystem::path& file);
 

@@ -200,10 +200,13 @@ void ReplicaSync::start_gather(Stream& stream, int64_t chunk) {
 
 void ReplicaSync::wait_for_weights(Stream& stream, int64_t chunk) {
   for (size_t b = buckets_.size(); b-- > 0;) {
-    if (store_.placement().buckets()[b].chunk != chunk) continue;
-    wait_for_all(stream, buckets_[b].gather);
-    buckets_[b].gather.clear();
+    if (store_.placement().buckets()[b].chunk == chunk) wait_for_bucket(stream, b);
   }
+}
+
+void ReplicaSync::wait_for_bucket(Stream& stream, size_t bucket) {
+  wait_for_all(stream, buckets_[bucket].gather);
+  buckets_[bucket].gather.clear();
 }
 
 bool ReplicaSync::is_slot_free(int64_t chunk) const {

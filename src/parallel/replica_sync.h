@@ -37,6 +37,8 @@ class ReplicaSync {
   // Work given to the stream before has updated this rank's shard of the weights. Nothing is done twice in a step.
   void start_gather(Stream& stream, int64_t chunk);
   void wait_for_weights(Stream& stream, int64_t chunk);
+  // Of one bucket alone: the weights that forward meets later may still be on their way.
+  void wait_for_bucket(Stream& stream, size_t bucket);
 
   // Sharded weights alone; otherwise there is nothing to do.
   void release_weights(int64_t chunk);

@@ -6,6 +6,7 @@
 #include "core/trace.h"
 #include "model/parameters.h"
 #include "ops/elementwise.h"
+#include "train/tell.h"
 
 namespace megalith::train {
 
@@ -116,6 +117,7 @@ void Engine::make_plans(const data::MicroBatch& example) {
     stage_->rehearse(example);
     stream_.wait();
   }
+  if (groups_.world != nullptr) share_plans();
   const int64_t outside = device_memory().used - used_before_ - arenas_.bytes();
   for (cost::MemoryRow& row : memory_.rows) {
     if (row.arena == cost::kOutsideArenas) row.bytes = used_before_ + outside;
@@ -225,27 +227,22 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
   return {.loss = sums.loss, .weight = sums.squared_norm};
 }
 
+// Nothing lives in the activations between steps.
 std::string Engine::tell_all(const std::string& of_first) {
-  if (groups_.world == nullptr) return of_first;
-  // Nothing lives in the activations between steps.
+  return groups_.world == nullptr ? of_first : tell(*groups_.world, stream_, arenas_.activations.whole(), of_first, 0);
+}
+
+// One rank of each stage has its way, and stages settle what they have in common.
+void Engine::share_plans() {
   const Tensor room = arenas_.activations.whole();
-  constexpr int64_t kUnit = 4;
-  int32_t length = static_cast<int32_t>(of_first.size());
-  const auto pass_on = [&](void* data, int64_t units) {
-    MEGALITH_CHECK(units <= room.elements(), "a text of {} words is too long", units);
-    const Tensor on_device(room.data, DType::i32, {units}, room.device);
-    const Tensor here(data, DType::i32, {units});
-    copy(stream_, here, on_device);
-    groups_.world->broadcast(stream_, on_device, 0).wait(stream_);
-    copy(stream_, on_device, here);
-    stream_.wait();
-  };
-  pass_on(&length, 1);
-  std::string text = of_first;
-  text.resize(static_cast<size_t>(round_up(length, kUnit)));
-  pass_on(text.data(), std::ssize(text) / kUnit);
-  text.resize(static_cast<size_t>(length));
-  return text;
+  std::string own = ops::plans_text(stream_);
+  if (groups_.replicas != nullptr) own = tell(*groups_.replicas, stream_, room, own, 0);
+  if (groups_.tensor != nullptr) own = tell(*groups_.tensor, stream_, room, own, 0);
+  ops::take_plans(stream_, own);
+  if (groups_.pipeline == nullptr) return;
+  for (int stage = 0; stage < groups_.pipeline->size(); ++stage) {
+    ops::take_plans(stream_, tell(*groups_.pipeline, stream_, room, own, stage));
+  }
 }
 
 bool Engine::is_so_somewhere(bool here) {

@@ -78,8 +78,8 @@ class Engine {
 
   void initialise(uint64_t seed);
 
-  // Makes every plan that training on micro batches like `example` needs, by timing where none is known; weights and
-  // optimizer state stay as they are. Nothing to do on the CPU.
+  // Makes every plan that training on micro batches like `example` needs, by timing where none is known; all ranks then
+  // use the same ones. Weights and optimizer state stay as they are. Nothing to do on the CPU.
   void make_plans(const data::MicroBatch& example);
 
   // One step: begin, every action of program() in order, end. `weight` is that of the targets of this data-parallel
@@ -147,6 +147,7 @@ class Engine {
   Tensor sum(double StepSums::*which) const;
   Tensor rank_sums() const;
   void copy_own_sums(bool requests_stop);
+  void share_plans();
 
   // Among those that hold the same weights.
   int64_t replica() const;

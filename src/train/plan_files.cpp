@@ -20,9 +20,11 @@ void check_device(const config::Run& run, const model::MemoryRequest& request) {
 
 void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run) {
   if (engine.stream().device() == Device::cpu) return;
-  const std::filesystem::path shared = config::plan_cache_file(run.trainer);
+  const bool is_chief = engine.place() == parallel::Coordinates{};
+  const std::filesystem::path shared = is_chief ? config::plan_cache_file(run.trainer) : std::filesystem::path();
   if (!of_run.empty()) ops::load_plans(engine.stream(), of_run);
   if (!shared.empty()) ops::load_plans(engine.stream(), shared);
+  ops::take_plans(engine.stream(), engine.tell_all(ops::plans_text(engine.stream())));
   data::MicroBatch example = random_step(engine.options(), 1, 0).micro_batches.front();
   if (run.model.data.reset_attention_mask) example.document_starts.assign(example.inputs.size(), 0);
   if (run.model.data.reset_position_ids) example.position_ids.assign(example.inputs.size(), 0);

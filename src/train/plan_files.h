@@ -10,7 +10,7 @@ namespace megalith::train {
 void check_device(const config::Run& run, const model::MemoryRequest& request);
 
 // Makes the plans of a run on a GPU: first those that the run already used (`of_run`, so that a resumed run computes as
-// before), then those of the cache that all runs of this user share, then by timing. Writes both files.
+// before), then those of the cache that all runs of this user share, then by timing. Rank 0 reads and writes the files.
 void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run);
 
 // Makes all plans of a run and trains nothing: the shared file then holds them.

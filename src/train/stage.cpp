@@ -39,7 +39,8 @@ Stage::Stage(const StageParts& parts)
   for (const parallel::Bucket& bucket : parts.store.placement().buckets())
     bucket_layers_.push_back(first_layer_of(bucket));
   is_reduced_.resize(bucket_layers_.size());
-  last_backward_hooks_.after_backward = [this](int64_t layer) { reduce_finished_buckets(chunk_in_backward_, layer); };
+  hooks_.before_forward = [this](int64_t layer) { wait_for_layer(chunk_in_hooks_, layer); };
+  hooks_.after_backward = [this](int64_t layer) { reduce_finished_buckets(chunk_in_hooks_, layer); };
   // Elsewhere a step is full of messages, which no recording may hold.
   const parallel::Layout& layout = parts.layout;
   may_record_ = layout.tensor * layout.context * layout.pipeline * layout.chunks == 1;
@@ -90,17 +91,20 @@ void Stage::act(const Step& step, const std::vector<data::MicroBatch>& micro_bat
 void Stage::forward(const Step& step) {
   model::Chunk& chunk = chunk_of(step);
   const bool is_first = step.action().micro_batch == 0;
-  if (parts_.sync != nullptr) parts_.sync->wait_for_weights(parts_.stream, step.action().chunk);
   if (chunk.part().has_head && step.training) parts_.sync->prepare_gradients(parts_.stream, step.action().chunk);
+  const bool watched = waits_for_weights(step);
   const auto body = [&] {
+    model::Context how = context(step);
+    if (watched) how.hooks = &hooks_;
+    chunk_in_hooks_ = step.action().chunk;
     if (step.training) {
-      chunk.forward(context(step), pass(step));
+      chunk.forward(how, pass(step));
     } else {
-      chunk.evaluate(context(step), pass(step));
+      chunk.evaluate(how, pass(step));
     }
     if (chunk.part().has_head) ops::sum(parts_.stream, {.x = losses_, .total = loss_sum_, .adds = !is_first});
   };
-  if (records_ && step.training) {
+  if (records_ && step.training && !watched) {
     recorded_[is_first ? 0 : 1].forward.run(parts_.stream, body);
   } else {
     body();
@@ -121,8 +125,8 @@ void Stage::backward(const Step& step) {
   if (!chunk.part().has_head) parts_.sync->prepare_gradients(parts_.stream, step.action().chunk);
   if (is_last_backward(step)) {
     model::Context watched = context(step);
-    watched.hooks = &last_backward_hooks_;
-    chunk_in_backward_ = step.action().chunk;
+    watched.hooks = &hooks_;
+    chunk_in_hooks_ = step.action().chunk;
     chunk.backward(watched, pass(step));
     return;
   }
@@ -156,6 +160,18 @@ void Stage::reduce(size_t bucket) {
   if (is_reduced_[bucket]) return;
   is_reduced_[bucket] = true;
   parts_.sync->start_reduce(parts_.stream, bucket);
+}
+
+bool Stage::waits_for_weights(const Step& step) const {
+  if (parts_.store.placement().shards() == 1) return false;
+  return step.action().micro_batch == 0 || parts_.store.placement().shards_weights();
+}
+
+void Stage::wait_for_layer(int64_t chunk, int64_t layer) {
+  const std::vector<parallel::Bucket>& buckets = parts_.store.placement().buckets();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i].chunk == chunk && bucket_layers_[i] <= layer) parts_.sync->wait_for_bucket(parts_.stream, i);
+  }
 }
 
 bool Stage::is_last_backward(const Step& step) const {

@@ -71,6 +71,9 @@ class Stage {
   data::MicroBatch share(const data::MicroBatch& micro_batch) const;
   Tensor stream_buffer(int64_t number) const { return number < 0 ? Tensor() : buffers_[static_cast<size_t>(number)]; }
 
+  // Weights on their way are waited for layer by layer.
+  bool waits_for_weights(const Step& step) const;
+  void wait_for_layer(int64_t chunk, int64_t layer);
   // The reductions that follow the action are started bucket by bucket while it still runs.
   bool is_last_backward(const Step& step) const;
   void reduce_finished_buckets(int64_t chunk, int64_t layer);
@@ -87,8 +90,8 @@ class Stage {
   std::vector<comm::Pending> exchanges_;  // by action
   std::vector<int64_t> bucket_layers_;    // a bucket's gradients are complete when backward has come to this layer
   std::vector<bool> is_reduced_;          // in this backward
-  model::LayerHooks last_backward_hooks_;
-  int64_t chunk_in_backward_ = 0;
+  model::LayerHooks hooks_;  // of a forward that waits for weights and of a last backward
+  int64_t chunk_in_hooks_ = 0;
 
   struct Recorded {
     RecordedWork forward, backward;

@@ -56,6 +56,11 @@ const GemmPlan& GemmPlans::add(const GemmProblem& problem, const GemmPlan& plan)
   return plans_.emplace(problem, plan).first->second;
 }
 
+void GemmPlans::replace_by_text(const std::string& problem, const std::string& plan) {
+  std::erase_if(plans_, [&](const auto& entry) { return to_string(entry.first) == problem; });
+  texts_[problem] = plan;
+}
+
 std::map<std::string, std::string> GemmPlans::to_texts() const {
   std::map<std::string, std::string> texts = texts_;
   for (const auto& [problem, plan] : plans_) texts[to_string(problem)] = to_text(plan);

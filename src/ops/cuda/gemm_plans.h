@@ -44,6 +44,8 @@ class GemmPlans {
   // As files keep them: texts by problem.
   std::map<std::string, std::string> to_texts() const;
   void add_text(const std::string& problem, const std::string& plan) { texts_.emplace(problem, plan); }
+  // What was made or found before is forgotten.
+  void replace_by_text(const std::string& problem, const std::string& plan);
 
   int64_t made() const { return made_; }
   int64_t loaded() const { return loaded_; }

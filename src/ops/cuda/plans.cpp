@@ -60,6 +60,18 @@ void load_plans(Stream& stream, const std::filesystem::path& file) {
   }
 }
 
+std::string plans_text(Stream& stream) {
+  if (stream.device() == Device::cpu) return "";
+  return json(cuda::libraries_of(stream).gemm_plans.to_texts()).dump();
+}
+
+void take_plans(Stream& stream, const std::string& text) {
+  if (text.empty()) return;
+  for (const auto& [problem, plan] : json::parse(text).items()) {
+    cuda::libraries_of(stream).gemm_plans.replace_by_text(problem, plan.get<std::string>());
+  }
+}
+
 void save_plans(Stream& stream, const std::filesystem::path& file) {
   if (stream.device() == Device::cpu) return;
   json plans = read_plans(file);

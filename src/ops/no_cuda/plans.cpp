@@ -9,6 +9,10 @@ PlanCounts plan_counts(Stream&) {
   return {};
 }
 void load_plans(Stream&, const std::filesystem::path&) {}
+std::string plans_text(Stream&) {
+  return "";
+}
+void take_plans(Stream&, const std::string&) {}
 void save_plans(Stream&, const std::filesystem::path&) {}
 
 }  // namespace megalith::ops
