@@ -54,14 +54,29 @@ int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, 
                               .more_arguments = std::move(overrides)});
 }
 
-int run_rank(const config::Run& run, const config::LoadReport& report) {
+int compile(const config::Run& run, const launch::Boot& boot) {
+  const ops::PlanCounts plans = train::compile(run, boot.world());
+  const int64_t successful = plans.made + plans.loaded;
+  if (boot.rank() == 0) {
+    std::cout << fmt::format("Total graphs: {}\nTotal successful compilations: {}\nTotal failed compilations: {}\n",
+                             successful + plans.failed, successful, plans.failed);
+  }
+  return kExitComplete;
+}
+
+int run_training(const config::Run& run, const config::LoadReport& report, const launch::Boot& boot) {
+  const train::Summary summary = train::train(run, report, boot.world());
+  return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
+}
+
+int run_rank(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
   train::check_ranks(run, launch::started_ranks());
   launch::Boot boot({.device = train::device_of(run.trainer),
                      .start_timeout = run.trainer.start_timeout,
                      .communication_timeout = run.trainer.communication_timeout});
-  const train::Summary summary = train::train(run, report, boot.world());
+  const int code = options.compile_only ? compile(run, boot) : run_training(run, report, boot);
   boot.finish();
-  return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
+  return code;
 }
 
 int run_train(TrainOptions options) {
@@ -81,14 +96,7 @@ int run_train(TrainOptions options) {
   config::LoadReport report;
   const config::Run run = options.config.load(&report);
   if (options.dry_run) return dry_run(options, run, report);
-  if (options.compile_only) {
-    const ops::PlanCounts plans = train::compile(run);
-    const int64_t successful = plans.made + plans.loaded;
-    std::cout << fmt::format("Total graphs: {}\nTotal successful compilations: {}\nTotal failed compilations: {}\n",
-                             successful + plans.failed, successful, plans.failed);
-    return kExitComplete;
-  }
-  return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks) : run_rank(run, report);
+  return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks) : run_rank(options, run, report);
 }
 
 }  // namespace

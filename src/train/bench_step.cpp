@@ -84,6 +84,7 @@ void profile(Engine& engine, const config::Run& run, const BenchStepOptions& opt
 
 BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& options) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
+  check_ranks(run, 1);
   check_layout(run, vocabulary.size);
   const model::MemoryRequest request = memory_request(run, vocabulary.size);
   const bool on_gpu = request.device == Device::cuda;

@@ -33,11 +33,11 @@ void make_plans(Engine& engine, const config::Run& run, const std::filesystem::p
   if (!shared.empty()) ops::save_plans(engine.stream(), shared);
 }
 
-ops::PlanCounts compile(const config::Run& run) {
+ops::PlanCounts compile(const config::Run& run, comm::World* world) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   check_layout(run, vocabulary.size);
   check_device(run, memory_request(run, vocabulary.size));
-  Engine engine(training_options(run, vocabulary.size));
+  Engine engine(training_options(run, vocabulary.size), world);
   engine.initialise(static_cast<uint64_t>(run.model.seed));
   make_plans(engine, run, {});
   return ops::plan_counts(engine.stream());

@@ -14,6 +14,6 @@ void check_device(const config::Run& run, const model::MemoryRequest& request);
 void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run);
 
 // Makes all plans of a run and trains nothing: the shared file then holds them.
-ops::PlanCounts compile(const config::Run& run);
+ops::PlanCounts compile(const config::Run& run, comm::World* world = nullptr);
 
 }  // namespace megalith::train
