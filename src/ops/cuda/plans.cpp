@@ -67,7 +67,8 @@ std::string plans_text(Stream& stream) {
 
 void take_plans(Stream& stream, const std::string& text) {
   if (text.empty()) return;
-  for (const auto& [problem, plan] : json::parse(text).items()) {
+  const json plans = json::parse(text);
+  for (const auto& [problem, plan] : plans.items()) {
     cuda::libraries_of(stream).gemm_plans.replace_by_text(problem, plan.get<std::string>());
   }
 }
