@@ -227,12 +227,10 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
 
 std::string Engine::tell_all(const std::string& of_first) {
   if (groups_.world == nullptr) return of_first;
-  // Nothing lives in the activations between steps.
-  const Tensor room = arenas_.activations.whole();
   constexpr int64_t kUnit = 4;
-  int32_t length = static_cast<int32_t>(of_first.size());
+  constexpr int64_t kAtOnce = Arena::kAlignment / kUnit;  // every rank has room for so much
+  const Tensor room = arenas_.scratch.whole();
   const auto pass_on = [&](void* data, int64_t units) {
-    MEGALITH_CHECK(units <= room.elements(), "a text of {} words is too long", units);
     const Tensor on_device(room.data, DType::i32, {units}, room.device);
     const Tensor here(data, DType::i32, {units});
     copy(stream_, here, on_device);
@@ -240,10 +238,14 @@ std::string Engine::tell_all(const std::string& of_first) {
     copy(stream_, on_device, here);
     stream_.wait();
   };
+  auto length = static_cast<int32_t>(of_first.size());
   pass_on(&length, 1);
   std::string text = of_first;
   text.resize(static_cast<size_t>(round_up(length, kUnit)));
-  pass_on(text.data(), std::ssize(text) / kUnit);
+  const int64_t words = std::ssize(text) / kUnit;
+  for (int64_t begin = 0; begin < words; begin += kAtOnce) {
+    pass_on(text.data() + begin * kUnit, std::min(kAtOnce, words - begin));
+  }
   text.resize(static_cast<size_t>(length));
   return text;
 }
