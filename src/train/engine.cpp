@@ -93,6 +93,7 @@ Engine::~Engine() {
     stream_.wait();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): whoever used the engine has seen it
   }
+  groups_ = {};  // calls that are still under way use the arenas
 }
 
 int64_t Engine::replica() const {
