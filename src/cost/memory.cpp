@@ -23,7 +23,7 @@ class Sizes {
   }
 
   int64_t scratch() const {
-    return std::max({attention_forward(), attention_backward(), mlp_forward(), mlp_backward(), head(), embedding()});
+    return std::max({attention_forward(), mlp_forward(), layer_backward(), head(), embedding()});
   }
 
   // What the weight gradients of a layer read that are made later.
@@ -84,34 +84,43 @@ class Sizes {
   // Of an output projection.
   int64_t projection_forward() const { return in_.hidden_dropout || in_.tensor_ranks > 1 ? all() : 0; }
   // Before `then`, which needs the gradient of the product.
-  int64_t projection_backward(int64_t then) const {
-    const int64_t dropped = in_.hidden_dropout && (divides_tokens() || !in_.defers_products) ? stream() : 0;
+  int64_t projection_backward(bool defers, int64_t then) const {
+    const int64_t dropped = in_.hidden_dropout && (divides_tokens() || !defers) ? stream() : 0;
     const int64_t bias = in_.hidden_dropout ? bias_partial_sums(in_.hidden_bias_scratch_elements) : 0;
-    return dropped + std::max(bias, (in_.defers_products ? 0 : gathered()) + then);
+    return dropped + std::max(bias, (defers ? 0 : gathered()) + then);
   }
   // A norm's output, made again for the gradient of the weights behind it.
-  int64_t normed_again() const {
-    if (in_.defers_products) return divides_tokens() ? if_recomputed(stream()) : 0;
+  int64_t normed_again(bool defers) const {
+    if (defers) return divides_tokens() ? if_recomputed(stream()) : 0;
     return if_recomputed(stream()) + gathered();
   }
 
   int64_t attention_forward() const {
     return std::max({if_recomputed(stream()) + gathered(), core_forward(), projection_forward()});
   }
-  int64_t attention_backward() const {
-    if (!in_.training) return 0;
-    return (in_.defers_products ? 0 : qkv()) +
-           std::max({projection_backward(compute(tokens() * in_.query_width) + core_backward()), normed_again(),
-                     bias_partial_sums(in_.qkv_bias_scratch_elements), all() + norm_partial_sums()});
+  int64_t attention_backward(bool defers) const {
+    return (defers ? 0 : qkv()) +
+           std::max({projection_backward(defers, compute(tokens() * in_.query_width) + core_backward()),
+                     normed_again(defers), bias_partial_sums(in_.qkv_bias_scratch_elements),
+                     all() + norm_partial_sums()});
   }
   int64_t mlp_forward() const {
     return if_recomputed(activated()) + std::max(if_recomputed(stream()) + gathered(), projection_forward());
   }
-  int64_t mlp_backward() const {
+  int64_t mlp_backward(bool defers) const {
+    const int64_t d_activated = defers ? activated() : if_recomputed(activated());
+    return std::max({projection_backward(defers, d_activated + bias_partial_sums(in_.up_bias_scratch_elements)),
+                     normed_again(defers), all() + norm_partial_sums()});
+  }
+  int64_t layer_backward() const {
     if (!in_.training) return 0;
-    const int64_t d_activated = in_.defers_products ? activated() : if_recomputed(activated());
-    return std::max({projection_backward(d_activated + bias_partial_sums(in_.up_bias_scratch_elements)), normed_again(),
-                     all() + norm_partial_sums()});
+    const auto of_layer = [&](bool defers) { return std::max(attention_backward(defers), mlp_backward(defers)); };
+    // Layers that are made again cannot wait with their products.
+    const bool keeps_some = std::any_of(in_.chunks.begin(), in_.chunks.end(),
+                                        [](const MemoryInputs::Chunk& chunk) { return chunk.kept_layers > 0; });
+    const bool some_defer = in_.defers_products && keeps_some;
+    const bool some_do_not = !in_.defers_products || in_.recomputed_together > 0;
+    return std::max(some_defer ? of_layer(true) : 0, some_do_not ? of_layer(false) : 0);
   }
   int64_t head() const {
     if (in_.vocabulary_rows == 0) return 0;

@@ -151,6 +151,9 @@ OpCost cost_of(const Rope& args) {
 OpCost cost_of(const SetStepScalars&) {
   return {};
 }
+OpCost cost_of(const SetNumber&) {
+  return {};
+}
 OpCost cost_of(const WeighStep&) {
   return {};
 }

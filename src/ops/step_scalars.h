@@ -17,6 +17,13 @@ struct SetStepScalars {
 };
 MEGALITH_OP(set_step_scalars, SetStepScalars)
 
+// *number = value, in the memory of the stream's device. Its argument is a value: it is not for recorded work.
+struct SetNumber {
+  double* number = nullptr;
+  double value = 0.0;
+};
+MEGALITH_OP(set_number, SetNumber)
+
 // gradient_scale = 1 / *total_weight, or 0 where no token counts: for a weight that ranks have summed on the device.
 struct WeighStep {
   StepScalars* scalars = nullptr;

@@ -5,7 +5,6 @@
 #include "core/device.h"
 #include "core/trace.h"
 #include "model/parameters.h"
-#include "ops/elementwise.h"
 #include "train/tell.h"
 
 namespace megalith::train {
@@ -94,6 +93,7 @@ Engine::~Engine() {
     stream_.wait();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): whoever used the engine has seen it
   }
+  groups_ = {};  // calls that are still under way use the arenas
 }
 
 int64_t Engine::replica() const {
@@ -132,7 +132,7 @@ void Engine::begin_step(int64_t step, double weight) {
   current_slot().backward_count = 0;
   // A token counts the same wherever micro batches, ranks and masks fall.
   const Tensor total = sum(&StepSums::weight);
-  ops::fill(stream_, {.x = total, .value = place_.cp == 0 ? weight : 0.0});
+  ops::set_number(stream_, {.number = &sums_->weight, .value = place_.cp == 0 ? weight : 0.0});
   if (groups_.replicas != nullptr) groups_.replicas->all_reduce(stream_, total).wait(stream_);
   ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = static_cast<uint64_t>(step)}});
   ops::weigh_step(stream_, {.scalars = scalars_, .total_weight = total.as<double>()});
@@ -181,9 +181,9 @@ void Engine::copy_own_sums(bool requests_stop) {
   if (tells_losses()) {
     copy(stream_, stage_->loss_sum(), sum(&StepSums::loss));
   } else {
-    ops::fill(stream_, {.x = sum(&StepSums::loss), .value = 0.0});
+    ops::set_number(stream_, {.number = &sums_->loss, .value = 0.0});
   }
-  ops::fill(stream_, {.x = sum(&StepSums::stop_requests), .value = requests_stop ? 1.0 : 0.0});
+  ops::set_number(stream_, {.number = &sums_->stop_requests, .value = requests_stop ? 1.0 : 0.0});
 }
 
 // Those of StepSums that are added up over all ranks.
@@ -219,7 +219,7 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
   copy_own_sums(false);
   // The place of the norm, of which there is none here, takes the weight.
   const bool tells_weight = tells_losses() && place_.cp == 0;
-  ops::fill(stream_, {.x = sum(&StepSums::squared_norm), .value = tells_weight ? weight : 0.0});
+  ops::set_number(stream_, {.number = &sums_->squared_norm, .value = tells_weight ? weight : 0.0});
   if (groups_.world != nullptr) groups_.world->all_reduce(stream_, rank_sums()).wait(stream_);
   StepSums sums;
   copy(stream_, rank_sums(), on_host(&sums, rank_sums()));
@@ -227,14 +227,13 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
   return {.loss = sums.loss, .weight = sums.squared_norm};
 }
 
-// Nothing lives in the activations between steps.
 std::string Engine::tell_all(const std::string& of_first) {
-  return groups_.world == nullptr ? of_first : tell(*groups_.world, stream_, arenas_.activations.whole(), of_first, 0);
+  return groups_.world == nullptr ? of_first : tell(*groups_.world, stream_, arenas_.scratch.whole(), of_first, 0);
 }
 
 // One rank of each stage has its way, and stages settle what they have in common.
 void Engine::share_plans() {
-  const Tensor room = arenas_.activations.whole();
+  const Tensor room = arenas_.scratch.whole();
   std::string own = ops::plans_text(stream_);
   if (groups_.replicas != nullptr) own = tell(*groups_.replicas, stream_, room, own, 0);
   if (groups_.tensor != nullptr) own = tell(*groups_.tensor, stream_, room, own, 0);
@@ -248,7 +247,7 @@ void Engine::share_plans() {
 bool Engine::is_so_somewhere(bool here) {
   if (groups_.world == nullptr) return here;
   const Tensor answer = sum(&StepSums::stop_requests);
-  ops::fill(stream_, {.x = answer, .value = here ? 1.0 : 0.0});
+  ops::set_number(stream_, {.number = &sums_->stop_requests, .value = here ? 1.0 : 0.0});
   groups_.world->all_reduce(stream_, answer).wait(stream_);
   double count = 0.0;
   copy(stream_, answer, on_host(&count, answer));

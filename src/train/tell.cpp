@@ -18,8 +18,8 @@ std::string tell(comm::Communicator& group, Stream& stream, const Tensor& room, 
   std::string heard = text;
   heard.resize(static_cast<size_t>(round_up(length, size_of(DType::i32))));
   const int64_t units = std::ssize(heard) / size_of(DType::i32);
-  for (int64_t begin = 0; begin < units; begin += room.elements()) {
-    pass_on(heard.data() + begin * size_of(DType::i32), std::min(units - begin, room.elements()));
+  for (int64_t begin = 0; begin < units; begin += kTellingUnits) {
+    pass_on(heard.data() + begin * size_of(DType::i32), std::min(units - begin, kTellingUnits));
   }
   heard.resize(static_cast<size_t>(length));
   return heard;

@@ -30,6 +30,9 @@ struct LayoutOutcome {
   std::vector<double> norms;
   double validation = 0.0;
   std::vector<std::pair<std::string, std::vector<float>>> weights;
+  std::vector<std::pair<std::string, int64_t>> unused;  // bytes of each arena that were never needed
+
+  bool operator==(const LayoutOutcome&) const = default;
 };
 
 inline uint32_t draw(int64_t sample, int64_t position, int64_t what) {
@@ -76,8 +79,19 @@ inline EngineOptions engine_options(const LayoutCase& test) {
           .deadline = 60.0};
 }
 
+inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const Arenas& arenas) {
+  std::vector<std::pair<std::string, int64_t>> unused;
+  for (const Arena* arena : {&arenas.weights, &arenas.gradients, &arenas.masters, &arenas.moments, &arenas.optimizer,
+                             &arenas.activations, &arenas.reduction, &arenas.scratch, &arenas.batch}) {
+    unused.emplace_back(arena->name(), arena->capacity() - arena->peak());
+  }
+  return unused;
+}
+
 inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
   Engine engine(engine_options(test), world);
+  const std::string said = "what rank 0 says";
+  MEGALITH_CHECK(engine.tell_all(engine.place() == parallel::Coordinates{} ? said : "") == said, "it was not heard");
   engine.initialise(5);
   LayoutOutcome outcome;
   Progress progress;
@@ -98,21 +112,25 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
     });
     outcome.weights.emplace_back(tensor.name, std::move(values));
   }
+  outcome.unused = unused_bytes(engine.arenas());
   return outcome;
 }
 
-// What rank 0 saw; every rank must have seen the same losses and norms.
+// What rank 0 saw, and of the unused memory the least of any rank; every rank must have seen the same losses and norms.
 inline LayoutOutcome train_on(const LayoutCase& test) {
   if (test.layout.world() == 1) return train_rank(test, nullptr);
   std::vector<LayoutOutcome> outcomes(static_cast<size_t>(test.layout.world()));
   comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
     outcomes[static_cast<size_t>(world.rank())] = train_rank(test, &world);
   });
+  LayoutOutcome& first = outcomes.front();
   for (const LayoutOutcome& outcome : outcomes) {
-    MEGALITH_CHECK(outcome.losses == outcomes.front().losses && outcome.norms == outcomes.front().norms,
-                   "ranks do not agree");
+    MEGALITH_CHECK(outcome.losses == first.losses && outcome.norms == first.norms, "ranks do not agree");
+    for (size_t i = 0; i < first.unused.size(); ++i) {
+      first.unused[i].second = std::min(first.unused[i].second, outcome.unused[i].second);
+    }
   }
-  return outcomes.front();
+  return first;
 }
 
 }  // namespace megalith::train::testing

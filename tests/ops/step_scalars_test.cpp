@@ -27,5 +27,14 @@ TEST(StepScalars, WhereNoTokenCountsItIsZero) {
   for (const Named& out : run_everywhere(weigh(0.0), DType::f32, {})) EXPECT_EQ(out.at("gradient_scale")[0], 0.0);
 }
 
+TEST(StepScalars, ANumberIsSet) {
+  const Runner set = [](Stream& stream, DType, const Named&) {
+    const Placed<double> number(7.0);
+    set_number(stream, {.number = number.data(), .value = 1.0 / 3.0});
+    return Named{{"number", {number.value()}}};
+  };
+  for (const Named& out : run_everywhere(set, DType::f32, {})) EXPECT_EQ(out.at("number")[0], 1.0 / 3.0);
+}
+
 }  // namespace
 }  // namespace megalith::ops::testing

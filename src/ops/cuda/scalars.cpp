@@ -11,6 +11,11 @@ void set_step_scalars(Stream& stream, const SetStepScalars& args) {
   check_launch("set_step_scalars", {});
 }
 
+void set_number(Stream& stream, const SetNumber& args) {
+  launch_set_number(stream.native(), args.number, args.value);
+  check_launch("set_number", {});
+}
+
 void weigh_step(Stream& stream, const WeighStep& args) {
   launch_weigh_step(stream.native(), &args.scalars->gradient_scale, args.total_weight);
   check_launch("weigh_step", {});

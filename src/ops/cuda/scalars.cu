@@ -9,6 +9,10 @@ __global__ void set_step_kernel(uint64_t* step, double* gradient_scale, uint64_t
   *gradient_scale = scale_value;
 }
 
+__global__ void set_number_kernel(double* number, double value) {
+  *number = value;
+}
+
 __global__ void weigh_step_kernel(double* gradient_scale, const double* total_weight) {
   *gradient_scale = *total_weight > 0.0 ? 1.0 / *total_weight : 0.0;
 }
@@ -23,6 +27,10 @@ __global__ void set_floats_kernel(float* to, float a, float b, float c) {
 
 void launch_set_step(void* stream, uint64_t* step, double* gradient_scale, uint64_t step_value, double scale_value) {
   set_step_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(step, gradient_scale, step_value, scale_value);
+}
+
+void launch_set_number(void* stream, double* number, double value) {
+  set_number_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(number, value);
 }
 
 void launch_weigh_step(void* stream, double* gradient_scale, const double* total_weight) {

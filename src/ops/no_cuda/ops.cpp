@@ -80,6 +80,9 @@ void norm_backward(Stream&, const NormBackward&) {
 void set_step_scalars(Stream&, const SetStepScalars&) {
   refuse("set_step_scalars");
 }
+void set_number(Stream&, const SetNumber&) {
+  refuse("set_number");
+}
 void weigh_step(Stream&, const WeighStep&) {
   refuse("weigh_step");
 }
