@@ -123,6 +123,53 @@ TEST(Simulate, EveryScheduleUpTo16StagesIsGood) {
   }
 }
 
+// Interleaving needs a micro batch for every stage; backward is split in halves only where that can fill a gap.
+bool is_accepted(const Layout& layout, int64_t micro_batches) {
+  if (layout.schedule == PipelineSchedule::zero_bubble) return layout.pipeline > 1 && layout.chunks == 1;
+  return layout.pipeline == 1 || layout.chunks == 1 || micro_batches >= layout.pipeline;
+}
+
+TEST(Simulate, WhatHasNoScheduleIsRefusedWithTheReason) {
+  for (int64_t pipeline = 1; pipeline <= 16; ++pipeline) {
+    for (int64_t chunks = 1; chunks <= 12; ++chunks) {
+      for (int64_t micro_batches = 1; micro_batches <= 64; ++micro_batches) {
+        for (const PipelineSchedule kind :
+             {PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble}) {
+          const Layout layout{.pipeline = pipeline, .chunks = chunks, .schedule = kind};
+          const std::string reason = schedule_problem(layout, micro_batches);
+          ASSERT_EQ(reason.empty(), is_accepted(layout, micro_batches)) << label(layout, micro_batches);
+          if (reason.empty()) continue;
+          try {
+            pipeline_schedules(layout, micro_batches);
+            FAIL() << label(layout, micro_batches);
+          } catch (const Error& error) {
+            ASSERT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+          }
+        }
+      }
+    }
+  }
+}
+
+// Forward alone: a stage computes without a pause once it has begun, where the micro batches fill the pipeline.
+TEST(Simulate, EvaluationFillsThePipeline) {
+  for (int64_t pipeline = 1; pipeline <= 16; ++pipeline) {
+    for (int64_t chunks = 1; chunks <= 12; ++chunks) {
+      for (const int64_t micro_batches : {int64_t{1}, pipeline - 1, pipeline, pipeline + 1, int64_t{32}}) {
+        if (micro_batches == 0) continue;
+        const Layout layout{.pipeline = pipeline, .chunks = chunks};
+        const std::vector<Schedule> schedules = evaluation_schedules(layout, micro_batches);
+        const Simulation simulation = simulate(schedules, {.duration = equal});
+        for (const StageTimeline& stage : simulation.stages)
+          ASSERT_EQ(stage.busy, static_cast<double>(chunks * micro_batches)) << label(layout, micro_batches);
+        if (micro_batches % pipeline != 0 && chunks > 1) continue;
+        ASSERT_NEAR(simulation.bubble_fraction(), bubble_formula(layout, micro_batches), kRounding)
+            << label(layout, micro_batches);
+      }
+    }
+  }
+}
+
 TEST(Simulate, RecipesSchedulesAreGood) {
   for (const RecipeLayout& recipe : recipe_layouts()) expect_good(recipe.layout, recipe.micro_batches);
 }
