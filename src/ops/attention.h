@@ -12,6 +12,8 @@ namespace megalith::ops {
 //   document_starts (B*Tq) i32, optional: where the query's document begins in its sample; earlier keys are not seen.
 //   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel = head * Tk + key,
 //   position = that of the query.
+//   document_bounds (D+1) i32, optional beside document_starts: the rows of q at which the documents of the batch begin,
+//   ascending; what is left of it holds the number of rows. Where Tq = Tk, a GPU leaves such documents to cuDNN.
 struct AttentionForward {
   Tensor q;
   Tensor k;
@@ -24,6 +26,7 @@ struct AttentionForward {
   int64_t query_offset = 0;
   double scale = 0.0;
   Tensor document_starts = {};
+  Tensor document_bounds = {};
   Dropout dropout = {};
   Tensor scratch;  // main dtype, attention_scratch() elements
 };
@@ -45,6 +48,7 @@ struct AttentionBackward {
   int64_t kv_heads = 0;
   double scale = 0.0;
   Tensor document_starts = {};
+  Tensor document_bounds = {};
   Dropout dropout = {};
   bool deterministic = true;  // on a GPU: sums in a fixed order
   Tensor scratch;             // main dtype, attention_scratch() elements
@@ -59,6 +63,7 @@ struct AttentionShape {
   int64_t query_length = 0;
   int64_t key_length = 0;
   int64_t head_dim = 0;
+  int64_t documents = 0;  // that document_bounds has room for
 };
 
 // Elements of scratch, in the main dtype, that either direction needs. On the CPU: one part per thread, so it depends

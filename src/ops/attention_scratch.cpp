@@ -5,6 +5,15 @@ namespace megalith::ops {
 
 namespace {
 
+// What cuDNN takes for documents beyond that: tables of where each begins, the statistics in its own order, and dq, dk
+// and dv without gaps, for it lays out its sums of them alike.
+int64_t documents_scratch(const AttentionShape& shape) {
+  constexpr int64_t kTables = 32;
+  const int64_t tokens = shape.batch * shape.query_length;
+  const int64_t gradients = tokens * (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+  return kTables * (shape.documents + 64) + tokens * shape.heads + gradients / 2;
+}
+
 // cuDNN's backward pass sums dq up in fp32, keeps one number per query and head, and, where query heads share a
 // key-value head, has dk and dv of every query head before it sums them. Our own needs the one number alone. Lengths
 // are rounded up to cuDNN's tiles, and kSlack covers its semaphores.
@@ -19,7 +28,8 @@ int64_t cuda_scratch(const AttentionShape& shape) {
   const int64_t dim = round_up(shape.head_dim, 32);
   const int64_t dq = stats * dim;
   const int64_t dkv = shape.heads == shape.kv_heads ? 0 : 2 * pairs * keys * dim;
-  return dq + dkv + 2 * stats + kSlack;
+  const int64_t plain = dq + dkv + 2 * stats + kSlack;
+  return shape.documents == 0 ? plain : plain + documents_scratch(shape);
 }
 
 }  // namespace

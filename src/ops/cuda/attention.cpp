@@ -15,8 +15,8 @@ namespace megalith::ops::cuda {
 namespace {
 
 // What the checks of both directions have in common. The kernels count in 32 bits, and grids are bounded.
-void check_shape(const AttentionShape& shape, double scale, const Tensor& document_starts, const Dropout& dropout,
-                 const Tensor& scratch) {
+void check_shape(const AttentionShape& shape, double scale, const Tensor& document_starts,
+                 const Tensor& document_bounds, const Dropout& dropout, const Tensor& scratch) {
   constexpr int64_t kMaxGrid = 65535;
   constexpr int64_t kMaxLength = int64_t{1} << 30;
   element_of(shape.dtype);  // refuses fp64
@@ -27,6 +27,8 @@ void check_shape(const AttentionShape& shape, double scale, const Tensor& docume
   MEGALITH_CHECK(scale > 0.0, "scale {}", scale);
   const int64_t rows = shape.batch * shape.query_length;
   if (document_starts) check_vector(document_starts, "document_starts", DType::i32, rows);
+  if (document_bounds) check_vector(document_bounds, "document_bounds", DType::i32, shape.documents + 1);
+  MEGALITH_CHECK(document_starts || !document_bounds, "document_bounds without document_starts");
   MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
                  dropout.probability);
   if (dropout.probability > 0.0) {
@@ -39,6 +41,10 @@ void check_shape(const AttentionShape& shape, double scale, const Tensor& docume
   check_scratch(scratch, DType::f32, attention_scratch(Device::cuda, shape, 1));
 }
 
+int64_t documents_in(const Tensor& document_bounds) {
+  return document_bounds ? document_bounds.elements() - 1 : 0;
+}
+
 AttentionShape checked_shape(const AttentionForward& args) {
   const AttentionShape shape{.dtype = args.q.dtype,
                              .batch = args.batch,
@@ -46,14 +52,15 @@ AttentionShape checked_shape(const AttentionForward& args) {
                              .kv_heads = args.kv_heads,
                              .query_length = div_exact(args.q.rows(), args.batch),
                              .key_length = div_exact(args.k.rows(), args.batch),
-                             .head_dim = div_exact(args.q.cols(), args.heads)};
+                             .head_dim = div_exact(args.q.cols(), args.heads),
+                             .documents = documents_in(args.document_bounds)};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.k, "k", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.v, "v", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.out, "out", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
+  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
   MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + shape.query_length <= shape.key_length,
                  "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, shape.query_length,
                  shape.key_length);
@@ -68,7 +75,8 @@ AttentionShape checked_shape(const AttentionBackward& args) {
                              .kv_heads = args.kv_heads,
                              .query_length = div_exact(rows, args.batch),
                              .key_length = div_exact(rows, args.batch),
-                             .head_dim = div_exact(args.q.cols(), args.heads)};
+                             .head_dim = div_exact(args.q.cols(), args.heads),
+                             .documents = documents_in(args.document_bounds)};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, rows, args.q.cols());
   check_matrix(args.dq, "dq", shape.dtype, rows, args.q.cols());
@@ -79,7 +87,7 @@ AttentionShape checked_shape(const AttentionBackward& args) {
   check_matrix(args.dk, "dk", shape.dtype, rows, kv_cols);
   check_matrix(args.dv, "dv", shape.dtype, rows, kv_cols);
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
+  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
   return shape;
 }
 
@@ -97,6 +105,7 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
+          .has_bounds = static_cast<bool>(args.document_bounds),
           .is_square = shape.query_length == shape.key_length};
 }
 
@@ -106,6 +115,7 @@ AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& s
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out, args.dout, args.dq, args.dk, args.dv}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
+          .has_bounds = static_cast<bool>(args.document_bounds),
           .is_square = true};
 }
 

@@ -5,6 +5,9 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/cuda/check.h"
+#include "ops/cuda/document_tables.h"
+
 namespace megalith::ops::cuda {
 
 namespace {
@@ -13,12 +16,17 @@ namespace fe = cudnn_frontend;
 using TensorAttributes = fe::graph::Tensor_attributes;
 using Symbol = std::shared_ptr<TensorAttributes>;
 
-enum Uid : int64_t { kQ = 1, kK, kV, kOut, kStats, kDOut, kDQ, kDK, kDV };
+enum Uid : int64_t { kQ = 1, kK, kV, kOut, kStats, kDOut, kDQ, kDK, kDV, kQueryLengths, kKeyLengths };
+// Of the table that says where each document begins in a tensor.
+constexpr int64_t kOffsetsUid = 100;
+
+using Pointers = std::unordered_map<int64_t, void*>;
 
 // Everything a plan depends on.
 struct PlanKey {
   bool is_backward = false;
   bool deterministic = false;
+  int64_t documents = 0;  // 0: a sample is one document
   int64_t batch = 0, heads = 0, kv_heads = 0, length = 0, head_dim = 0;
   double scale = 0.0;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0, stats_stride = 0;
@@ -52,41 +60,78 @@ class Handle {
   cudnnHandle_t handle_ = nullptr;
 };
 
-// Columns of a (batch * length, heads * head_dim) matrix, seen as (batch, heads, length, head_dim).
-void describe(TensorAttributes& tensor, const PlanKey& key, Uid uid, int64_t heads, int64_t stride) {
-  tensor.set_uid(uid)
-      .set_dim({key.batch, heads, key.length, key.head_dim})
-      .set_stride({key.length * stride, key.head_dim, stride, 1})
-      .set_data_type(fe::DataType_t::BFLOAT16);
+// With documents, these are cuDNN's batch: sequences of at most `length` rows, each somewhere in the matrices.
+int64_t sequences(const PlanKey& key) {
+  return key.documents > 0 ? key.documents : key.batch;
 }
 
-void describe_stats(TensorAttributes& tensor, const PlanKey& key) {
+Symbol vector(fe::graph::Graph& graph, int64_t uid, int64_t elements, fe::DataType_t type) {
+  return graph.tensor(
+      TensorAttributes().set_uid(uid).set_dim({elements, 1, 1, 1}).set_stride({1, 1, 1, 1}).set_data_type(type));
+}
+
+void add_offsets(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key, Uid uid) {
+  if (key.documents == 0) return;
+  tensor.set_ragged_offset(vector(graph, kOffsetsUid + uid, key.documents + 1, fe::DataType_t::INT64));
+}
+
+// Columns of a (batch * length, heads * head_dim) matrix, seen as (batch, heads, length, head_dim).
+void describe(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key, Uid uid, int64_t heads,
+              int64_t stride) {
+  tensor.set_uid(uid)
+      .set_dim({sequences(key), heads, key.length, key.head_dim})
+      .set_stride({key.length * stride, key.head_dim, stride, 1})
+      .set_data_type(fe::DataType_t::BFLOAT16);
+  add_offsets(graph, tensor, key, uid);
+}
+
+// The backward pass of documents takes statistics by token: from others its frontend makes gradients of zero
+// (NVIDIA/cudnn-frontend, pull request 462).
+bool has_stats_by_token(const PlanKey& key) {
+  return key.is_backward && key.documents > 0;
+}
+
+void describe_stats(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key) {
   tensor.set_uid(kStats)
-      .set_dim({key.batch, key.heads, key.length, 1})
-      .set_stride({key.heads * key.stats_stride, key.stats_stride, 1, 1})
+      .set_dim({sequences(key), key.heads, key.length, 1})
       .set_data_type(fe::DataType_t::FLOAT);
+  if (has_stats_by_token(key)) {
+    tensor.set_stride({key.heads * key.length, 1, key.heads, 1});
+  } else {
+    tensor.set_stride({key.heads * key.stats_stride, key.stats_stride, 1, 1});
+  }
+  add_offsets(graph, tensor, key, kStats);
 }
 
 Symbol matrix(fe::graph::Graph& graph, const PlanKey& key, Uid uid, int64_t heads, int64_t stride) {
   TensorAttributes tensor;
-  describe(tensor, key, uid, heads, stride);
+  describe(graph, tensor, key, uid, heads, stride);
   return graph.tensor(tensor);
+}
+
+template <class Options>
+void add_lengths(fe::graph::Graph& graph, const PlanKey& key, Options& options) {
+  if (key.documents == 0) return;
+  options.set_padding_mask(true)
+      .set_seq_len_q(vector(graph, kQueryLengths, key.documents, fe::DataType_t::INT32))
+      .set_seq_len_kv(vector(graph, kKeyLengths, key.documents, fe::DataType_t::INT32));
 }
 
 void add_forward(fe::graph::Graph& graph, const PlanKey& key) {
   const Symbol q = matrix(graph, key, kQ, key.heads, key.q_stride);
   const Symbol k = matrix(graph, key, kK, key.kv_heads, key.k_stride);
   const Symbol v = matrix(graph, key, kV, key.kv_heads, key.v_stride);
-  const auto options = fe::graph::SDPA_attributes()
-                           .set_name("attention")
-                           .set_generate_stats(true)
-                           .set_causal_mask(true)
-                           .set_attn_scale(static_cast<float>(key.scale));
+  auto options = fe::graph::SDPA_attributes()
+                     .set_name("attention")
+                     .set_generate_stats(true)
+                     .set_causal_mask(true)
+                     .set_attn_scale(static_cast<float>(key.scale));
+  add_lengths(graph, key, options);
   const auto [out, stats] = graph.sdpa(q, k, v, options);
   out->set_output(true);
-  describe(*out, key, kOut, key.heads, key.out_stride);
+  describe(graph, *out, key, kOut, key.heads, key.out_stride);
   stats->set_output(true);
-  describe_stats(*stats, key);
+  describe_stats(graph, *stats, key);
 }
 
 void add_backward(fe::graph::Graph& graph, const PlanKey& key) {
@@ -96,19 +141,23 @@ void add_backward(fe::graph::Graph& graph, const PlanKey& key) {
   const Symbol out = matrix(graph, key, kOut, key.heads, key.out_stride);
   const Symbol dout = matrix(graph, key, kDOut, key.heads, key.dout_stride);
   TensorAttributes stats;
-  describe_stats(stats, key);
-  const auto options = fe::graph::SDPA_backward_attributes()
-                           .set_name("attention_backward")
-                           .set_causal_mask(true)
-                           .set_attn_scale(static_cast<float>(key.scale))
-                           .set_deterministic_algorithm(key.deterministic);
+  describe_stats(graph, stats, key);
+  auto options = fe::graph::SDPA_backward_attributes()
+                     .set_name("attention_backward")
+                     .set_causal_mask(true)
+                     .set_attn_scale(static_cast<float>(key.scale))
+                     .set_deterministic_algorithm(key.deterministic);
+  add_lengths(graph, key, options);
+  if (key.documents > 0) {
+    options.set_max_total_seq_len_q(key.batch * key.length).set_max_total_seq_len_kv(key.batch * key.length);
+  }
   const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, graph.tensor(stats), options);
   dq->set_output(true);
-  describe(*dq, key, kDQ, key.heads, key.dq_stride);
+  describe(graph, *dq, key, kDQ, key.heads, key.dq_stride);
   dk->set_output(true);
-  describe(*dk, key, kDK, key.kv_heads, key.dk_stride);
+  describe(graph, *dk, key, kDK, key.kv_heads, key.dk_stride);
   dv->set_output(true);
-  describe(*dv, key, kDV, key.kv_heads, key.dv_stride);
+  describe(graph, *dv, key, kDV, key.kv_heads, key.dv_stride);
 }
 
 // The first plan of cuDNN's heuristics that builds.
@@ -126,7 +175,8 @@ fe::error_t build(fe::graph::Graph& graph, cudnnHandle_t handle, const PlanKey& 
 }
 
 PlanKey key_of(const AttentionShape& shape, double scale) {
-  return {.batch = shape.batch,
+  return {.documents = shape.documents,
+          .batch = shape.batch,
           .heads = shape.heads,
           .kv_heads = shape.kv_heads,
           .length = shape.query_length,
@@ -134,10 +184,70 @@ PlanKey key_of(const AttentionShape& shape, double scale) {
           .scale = scale};
 }
 
+// Memory for one call, piece by piece.
+class Workspace {
+ public:
+  explicit Workspace(const Tensor& scratch) : next_(static_cast<std::byte*>(scratch.data)), left_(scratch.bytes()) {}
+
+  template <class T>
+  T* take(int64_t count) {
+    constexpr int64_t kAlignment = 256;
+    const int64_t bytes = round_up(count * static_cast<int64_t>(sizeof(T)), kAlignment);
+    MEGALITH_CHECK(bytes <= left_, "cuDNN's attention needs {} bytes of scratch, {} are left", bytes, left_);
+    T* piece = reinterpret_cast<T*>(next_);
+    next_ += bytes;
+    left_ -= bytes;
+    return piece;
+  }
+  std::byte* rest() const { return next_; }
+  int64_t left() const { return left_; }
+
+ private:
+  std::byte* next_;
+  int64_t left_;
+};
+
+// The tables with which cuDNN finds the documents, made on the device out of their bounds.
+class DocumentFinder {
+ public:
+  DocumentFinder(const PlanKey& key, const Tensor& bounds, Workspace& space, Pointers& pointers)
+      : key_(key), space_(space), pointers_(pointers) {
+    tables_.bounds = bounds.as<int32_t>();
+    tables_.documents = static_cast<int32_t>(key.documents);
+    tables_.length = static_cast<int32_t>(key.length);
+    tables_.heads = static_cast<int32_t>(key.heads);
+    tables_.lengths = space.take<int32_t>(key.documents);
+    pointers[kQueryLengths] = pointers[kKeyLengths] = tables_.lengths;
+  }
+
+  void add(Uid uid, int64_t row_elements, bool by_head = false) {
+    auto* offsets = space_.take<int64_t>(key_.documents + 1);
+    tables_.tables[tables_.count++] = {offsets, row_elements, by_head};
+    pointers_[kOffsetsUid + uid] = offsets;
+  }
+
+  void launch(cudaStream_t stream) const {
+    megalith::cuda::check(launch_document_tables(tables_, stream), "launching the tables of documents");
+  }
+
+ private:
+  const PlanKey& key_;
+  Workspace& space_;
+  Pointers& pointers_;
+  DocumentTables tables_;
+};
+
+void copy_rows(const void* from, const Tensor& to, cudaStream_t stream) {
+  const auto width = static_cast<size_t>(to.cols() * size_of(to.dtype));
+  megalith::cuda::check(cudaMemcpy2DAsync(to.data, static_cast<size_t>(to.row_stride * size_of(to.dtype)), from, width,
+                                          width, static_cast<size_t>(to.rows()), cudaMemcpyDeviceToDevice, stream),
+                        "copying a gradient");
+}
+
 }  // namespace
 
 struct CudnnAttention::State {
-  explicit State(Stream& stream) : handle(stream) {}
+  explicit State(Stream& stream) : handle(stream), native(static_cast<cudaStream_t>(stream.native())) {}
 
   const Plan& plan_for(const PlanKey& key) {
     const auto [entry, is_new] = plans.try_emplace(key);
@@ -167,12 +277,13 @@ struct CudnnAttention::State {
     last_refusal = std::move(reason);
   }
 
-  void run(const Plan& plan, std::unordered_map<int64_t, void*> pointers, void* workspace) const {
+  void run(const Plan& plan, Pointers& pointers, void* workspace) const {
     fe::error_t status = plan.graph->execute(handle.get(), pointers, workspace);
     if (status.is_bad()) fail(ErrorKind::device, "cuDNN's attention failed: {}", status.get_message());
   }
 
   Handle handle;
+  cudaStream_t native;
   std::map<PlanKey, Plan> plans;
   int64_t built = 0;
   int64_t refused = 0;
@@ -191,12 +302,21 @@ bool CudnnAttention::forward(const AttentionForward& args, const AttentionShape&
   key.stats_stride = args.log_sum_exp.row_stride;
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  MEGALITH_CHECK(plan.workspace_bytes <= args.scratch.bytes(), "cuDNN's attention needs {} bytes of scratch, it has {}",
-                 plan.workspace_bytes, args.scratch.bytes());
-  state_->run(
-      plan,
-      {{kQ, args.q.data}, {kK, args.k.data}, {kV, args.v.data}, {kOut, args.out.data}, {kStats, args.log_sum_exp.data}},
-      args.scratch.data);
+  Pointers pointers{
+      {kQ, args.q.data}, {kK, args.k.data}, {kV, args.v.data}, {kOut, args.out.data}, {kStats, args.log_sum_exp.data}};
+  Workspace space(args.scratch);
+  if (key.documents > 0) {
+    DocumentFinder finder(key, args.document_bounds, space, pointers);
+    finder.add(kQ, key.q_stride);
+    finder.add(kK, key.k_stride);
+    finder.add(kV, key.v_stride);
+    finder.add(kOut, key.out_stride);
+    finder.add(kStats, key.stats_stride, true);
+    finder.launch(state_->native);
+  }
+  MEGALITH_CHECK(plan.workspace_bytes <= space.left(), "cuDNN's attention needs {} bytes of scratch, it has {}",
+                 plan.workspace_bytes, space.left());
+  state_->run(plan, pointers, space.rest());
   return true;
 }
 
@@ -210,27 +330,56 @@ bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShap
   key.out_stride = args.out.row_stride;
   key.stats_stride = args.log_sum_exp.row_stride;
   key.dout_stride = args.dout.row_stride;
-  key.dq_stride = args.dq.row_stride;
-  key.dk_stride = args.dk.row_stride;
-  key.dv_stride = args.dv.row_stride;
+  const bool has_documents = key.documents > 0;
+  key.dq_stride = has_documents ? args.dq.cols() : args.dq.row_stride;
+  key.dk_stride = has_documents ? args.dk.cols() : args.dk.row_stride;
+  key.dv_stride = has_documents ? args.dv.cols() : args.dv.row_stride;
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
-  const bool fits = plan.workspace_bytes <= args.scratch.bytes();
+  Pointers pointers{{kQ, args.q.data},     {kK, args.k.data},
+                    {kV, args.v.data},     {kOut, args.out.data},
+                    {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
+                    {kDQ, args.dq.data},   {kDK, args.dk.data},
+                    {kDV, args.dv.data}};
+  Workspace space(args.scratch);
+  if (has_documents) {
+    const int64_t tokens = args.q.rows();
+    auto* stats = space.take<float>(tokens * key.heads);
+    pointers[kStats] = stats;
+    pointers[kDQ] = space.take<bfloat16>(args.dq.elements());
+    pointers[kDK] = space.take<bfloat16>(args.dk.elements());
+    pointers[kDV] = space.take<bfloat16>(args.dv.elements());
+    DocumentFinder finder(key, args.document_bounds, space, pointers);
+    finder.add(kQ, key.q_stride);
+    finder.add(kK, key.k_stride);
+    finder.add(kV, key.v_stride);
+    finder.add(kOut, key.out_stride);
+    finder.add(kDOut, key.dout_stride);
+    finder.add(kStats, key.heads);
+    finder.add(kDQ, key.dq_stride);
+    finder.add(kDK, key.dk_stride);
+    finder.add(kDV, key.dv_stride);
+    // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
+    if (plan.workspace_bytes > space.left() && args.deterministic) return false;
+    finder.launch(state_->native);
+    megalith::cuda::check(launch_statistics_by_token({.by_head = args.log_sum_exp.as<float>(),
+                                                      .by_head_stride = args.log_sum_exp.row_stride,
+                                                      .by_token = stats,
+                                                      .batch = static_cast<int32_t>(key.batch),
+                                                      .heads = static_cast<int32_t>(key.heads),
+                                                      .length = static_cast<int32_t>(key.length)},
+                                                     state_->native),
+                          "launching the transpose of statistics");
+  }
+  const bool fits = plan.workspace_bytes <= space.left();
   if (!fits && args.deterministic) return false;
-  MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes,
-                 args.scratch.bytes());
-  state_->run(plan,
-              {{kQ, args.q.data},
-               {kK, args.k.data},
-               {kV, args.v.data},
-               {kOut, args.out.data},
-               {kStats, args.log_sum_exp.data},
-               {kDOut, args.dout.data},
-               {kDQ, args.dq.data},
-               {kDK, args.dk.data},
-               {kDV, args.dv.data}},
-              args.scratch.data);
+  MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes, space.left());
+  state_->run(plan, pointers, space.rest());
+  if (has_documents) {
+    copy_rows(pointers[kDQ], args.dq, state_->native);
+    copy_rows(pointers[kDK], args.dk, state_->native);
+    copy_rows(pointers[kDV], args.dv, state_->native);
+  }
   return true;
 }
 
