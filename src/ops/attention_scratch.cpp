@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/attention.h"
 #include "ops/cpu/attention.h"
 
@@ -5,13 +7,16 @@ namespace megalith::ops {
 
 namespace {
 
-// What cuDNN takes for documents beyond that: tables of where each begins, the statistics in its own order, and dq, dk
-// and dv without gaps, for it lays out its sums of them alike.
+// The same with documents. cuDNN lays its sums out like the gradients, which are columns of a packed matrix: with gaps.
+// It also needs tables of where each document begins, and the statistics in an order of its own.
 int64_t documents_scratch(const AttentionShape& shape) {
-  constexpr int64_t kTables = 32;
+  constexpr int64_t kTables = 12;
+  constexpr int64_t kSlack = int64_t{1} << 18;
   const int64_t tokens = shape.batch * shape.query_length;
-  const int64_t gradients = tokens * (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
-  return kTables * (shape.documents + 64) + tokens * shape.heads + gradients / 2;
+  const int64_t row = (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+  const int64_t shared_by = shape.heads / shape.kv_heads;
+  const int64_t dkv = shared_by == 1 ? 0 : 2 * shared_by * row;
+  return tokens * (row + dkv + 3 * shape.heads) + kTables * shape.documents + kSlack;
 }
 
 // cuDNN's backward pass sums dq up in fp32, keeps one number per query and head, and, where query heads share a
@@ -29,7 +34,7 @@ int64_t cuda_scratch(const AttentionShape& shape) {
   const int64_t dq = stats * dim;
   const int64_t dkv = shape.heads == shape.kv_heads ? 0 : 2 * pairs * keys * dim;
   const int64_t plain = dq + dkv + 2 * stats + kSlack;
-  return shape.documents == 0 ? plain : plain + documents_scratch(shape);
+  return shape.documents == 0 ? plain : std::max(plain, documents_scratch(shape));
 }
 
 }  // namespace

@@ -28,20 +28,26 @@ struct Operands {
   }
 };
 
-__device__ float exponential(float x) {
-  constexpr float kLog2e = 1.4426950408889634f;
-  return exp2f(x * kLog2e);
+constexpr float kLog2e = 1.4426950408889634f;
+
+// exp(x - maximum), where base = maximum * kLog2e. Both passes are nearly as much bound by instructions as by memory:
+// this is two of them.
+__device__ float exponential(float x, float base) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fmaf(x, kLog2e, -base)));
+  return y;
 }
 
-// sum = the sum of exp(x - maximum). The maximum begins at the lowest finite number, not at -infinity, so that logits
-// of -infinity count as nothing; a NaN, which no maximum sees, reaches the sum.
+// sum = the sum of exp(x - maximum). The maximum begins low but finite, with a finite base, so that logits of -infinity
+// count as nothing; a NaN, which no maximum sees, reaches the sum.
 struct SoftmaxSum {
-  float maximum = -FLT_MAX;
+  float maximum = -FLT_MAX / 2;
   float sum = 0.0f;
 
   __device__ void merge(const SoftmaxSum& other) {
     const float higher = fmaxf(maximum, other.maximum);
-    sum = sum * exponential(maximum - higher) + other.sum * exponential(other.maximum - higher);
+    const float base = higher * kLog2e;
+    sum = sum * exponential(maximum, base) + other.sum * exponential(other.maximum, base);
     maximum = higher;
   }
 
@@ -50,12 +56,13 @@ struct SoftmaxSum {
     float higher = maximum;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) higher = fmaxf(higher, values[i]);
+    const float base = higher * kLog2e;
     if (higher > maximum) {
-      sum *= exponential(maximum - higher);
+      sum *= exponential(maximum, base);
       maximum = higher;
     }
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i] - maximum);
+    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i], base);
   }
 };
 
@@ -103,7 +110,7 @@ __device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int
 }
 
 struct RowGradient {
-  float maximum;
+  float base;    // the maximum * kLog2e
   float factor;  // weight * *gradient_scale; 0: the row is cleared, whatever is in it
   float share;   // factor / sum
   int target;
@@ -114,7 +121,7 @@ struct RowGradient {
     if (factor == 0.0f) return Vector<T, kWidth>::filled(0.0f);
     float values[kWidth];
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i] - maximum);
+    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i], base);
     const int first = vector * kWidth;
     if (first <= target && target < first + kWidth) {
 #pragma unroll
@@ -136,7 +143,7 @@ template <class T>
 __device__ RowGradient gradient_of(const Operands<T>& args, const SoftmaxSum& softmax, float weight, int target) {
   const float scale = args.gradient_scale == nullptr ? 1.0f : static_cast<float>(*args.gradient_scale);
   const float factor = args.has_target(target) || weight == 0.0f ? weight * scale : __int_as_float(0x7fffffff);
-  return {softmax.maximum, factor, __fdividef(factor, softmax.sum), target, args.vocabulary};
+  return {softmax.maximum * kLog2e, factor, __fdividef(factor, softmax.sum), target, args.vocabulary};
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <cudnn_frontend.h>
 
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "core/cuda/check.h"
@@ -17,7 +18,7 @@ using TensorAttributes = fe::graph::Tensor_attributes;
 using Symbol = std::shared_ptr<TensorAttributes>;
 
 enum Uid : int64_t { kQ = 1, kK, kV, kOut, kStats, kDOut, kDQ, kDK, kDV, kQueryLengths, kKeyLengths };
-// Of the table that says where each document begins in a tensor.
+// Of the table that says where each document begins in a tensor, and in its gradient, which is laid out alike.
 constexpr int64_t kOffsetsUid = 100;
 
 using Pointers = std::unordered_map<int64_t, void*>;
@@ -70,19 +71,27 @@ Symbol vector(fe::graph::Graph& graph, int64_t uid, int64_t elements, fe::DataTy
       TensorAttributes().set_uid(uid).set_dim({elements, 1, 1, 1}).set_stride({1, 1, 1, 1}).set_data_type(type));
 }
 
-void add_offsets(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key, Uid uid) {
-  if (key.documents == 0) return;
-  tensor.set_ragged_offset(vector(graph, kOffsetsUid + uid, key.documents + 1, fe::DataType_t::INT64));
+// Where each document begins; absent where a sample is one.
+struct Offsets {
+  Symbol q, k, v, out, stats;
+};
+
+Offsets add_offsets(fe::graph::Graph& graph, const PlanKey& key) {
+  if (key.documents == 0) return {};
+  const auto table = [&](Uid uid) {
+    return vector(graph, kOffsetsUid + uid, key.documents + 1, fe::DataType_t::INT64);
+  };
+  return {.q = table(kQ), .k = table(kK), .v = table(kV), .out = table(kOut), .stats = table(kStats)};
 }
 
 // Columns of a (batch * length, heads * head_dim) matrix, seen as (batch, heads, length, head_dim).
-void describe(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key, Uid uid, int64_t heads,
-              int64_t stride) {
+void describe(TensorAttributes& tensor, const PlanKey& key, Uid uid, int64_t heads, int64_t stride,
+              const Symbol& offsets) {
   tensor.set_uid(uid)
       .set_dim({sequences(key), heads, key.length, key.head_dim})
       .set_stride({key.length * stride, key.head_dim, stride, 1})
       .set_data_type(fe::DataType_t::BFLOAT16);
-  add_offsets(graph, tensor, key, uid);
+  if (offsets) tensor.set_ragged_offset(offsets);
 }
 
 // The backward pass of documents takes statistics by token: from others its frontend makes gradients of zero
@@ -91,21 +100,20 @@ bool has_stats_by_token(const PlanKey& key) {
   return key.is_backward && key.documents > 0;
 }
 
-void describe_stats(fe::graph::Graph& graph, TensorAttributes& tensor, const PlanKey& key) {
-  tensor.set_uid(kStats)
-      .set_dim({sequences(key), key.heads, key.length, 1})
-      .set_data_type(fe::DataType_t::FLOAT);
+void describe_stats(TensorAttributes& tensor, const PlanKey& key, const Symbol& offsets) {
+  tensor.set_uid(kStats).set_dim({sequences(key), key.heads, key.length, 1}).set_data_type(fe::DataType_t::FLOAT);
   if (has_stats_by_token(key)) {
     tensor.set_stride({key.heads * key.length, 1, key.heads, 1});
   } else {
     tensor.set_stride({key.heads * key.stats_stride, key.stats_stride, 1, 1});
   }
-  add_offsets(graph, tensor, key, kStats);
+  if (offsets) tensor.set_ragged_offset(offsets);
 }
 
-Symbol matrix(fe::graph::Graph& graph, const PlanKey& key, Uid uid, int64_t heads, int64_t stride) {
+Symbol matrix(fe::graph::Graph& graph, const PlanKey& key, Uid uid, int64_t heads, int64_t stride,
+              const Symbol& offsets) {
   TensorAttributes tensor;
-  describe(graph, tensor, key, uid, heads, stride);
+  describe(tensor, key, uid, heads, stride, offsets);
   return graph.tensor(tensor);
 }
 
@@ -118,9 +126,10 @@ void add_lengths(fe::graph::Graph& graph, const PlanKey& key, Options& options) 
 }
 
 void add_forward(fe::graph::Graph& graph, const PlanKey& key) {
-  const Symbol q = matrix(graph, key, kQ, key.heads, key.q_stride);
-  const Symbol k = matrix(graph, key, kK, key.kv_heads, key.k_stride);
-  const Symbol v = matrix(graph, key, kV, key.kv_heads, key.v_stride);
+  const Offsets offsets = add_offsets(graph, key);
+  const Symbol q = matrix(graph, key, kQ, key.heads, key.q_stride, offsets.q);
+  const Symbol k = matrix(graph, key, kK, key.kv_heads, key.k_stride, offsets.k);
+  const Symbol v = matrix(graph, key, kV, key.kv_heads, key.v_stride, offsets.v);
   auto options = fe::graph::SDPA_attributes()
                      .set_name("attention")
                      .set_generate_stats(true)
@@ -129,19 +138,20 @@ void add_forward(fe::graph::Graph& graph, const PlanKey& key) {
   add_lengths(graph, key, options);
   const auto [out, stats] = graph.sdpa(q, k, v, options);
   out->set_output(true);
-  describe(graph, *out, key, kOut, key.heads, key.out_stride);
+  describe(*out, key, kOut, key.heads, key.out_stride, offsets.out);
   stats->set_output(true);
-  describe_stats(graph, *stats, key);
+  describe_stats(*stats, key, offsets.stats);
 }
 
 void add_backward(fe::graph::Graph& graph, const PlanKey& key) {
-  const Symbol q = matrix(graph, key, kQ, key.heads, key.q_stride);
-  const Symbol k = matrix(graph, key, kK, key.kv_heads, key.k_stride);
-  const Symbol v = matrix(graph, key, kV, key.kv_heads, key.v_stride);
-  const Symbol out = matrix(graph, key, kOut, key.heads, key.out_stride);
-  const Symbol dout = matrix(graph, key, kDOut, key.heads, key.dout_stride);
+  const Offsets offsets = add_offsets(graph, key);
+  const Symbol q = matrix(graph, key, kQ, key.heads, key.q_stride, offsets.q);
+  const Symbol k = matrix(graph, key, kK, key.kv_heads, key.k_stride, offsets.k);
+  const Symbol v = matrix(graph, key, kV, key.kv_heads, key.v_stride, offsets.v);
+  const Symbol out = matrix(graph, key, kOut, key.heads, key.out_stride, offsets.out);
+  const Symbol dout = matrix(graph, key, kDOut, key.heads, key.dout_stride, offsets.out);
   TensorAttributes stats;
-  describe_stats(graph, stats, key);
+  describe_stats(stats, key, offsets.stats);
   auto options = fe::graph::SDPA_backward_attributes()
                      .set_name("attention_backward")
                      .set_causal_mask(true)
@@ -153,11 +163,11 @@ void add_backward(fe::graph::Graph& graph, const PlanKey& key) {
   }
   const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, graph.tensor(stats), options);
   dq->set_output(true);
-  describe(graph, *dq, key, kDQ, key.heads, key.dq_stride);
+  describe(*dq, key, kDQ, key.heads, key.dq_stride, offsets.q);
   dk->set_output(true);
-  describe(graph, *dk, key, kDK, key.kv_heads, key.dk_stride);
+  describe(*dk, key, kDK, key.kv_heads, key.dk_stride, offsets.k);
   dv->set_output(true);
-  describe(graph, *dv, key, kDV, key.kv_heads, key.dv_stride);
+  describe(*dv, key, kDV, key.kv_heads, key.dv_stride, offsets.v);
 }
 
 // The first plan of cuDNN's heuristics that builds.
@@ -226,6 +236,13 @@ class DocumentFinder {
     pointers_[kOffsetsUid + uid] = offsets;
   }
 
+  void add_matrices() {
+    add(kQ, key_.q_stride);
+    add(kK, key_.k_stride);
+    add(kV, key_.v_stride);
+    add(kOut, key_.out_stride);
+  }
+
   void launch(cudaStream_t stream) const {
     megalith::cuda::check(launch_document_tables(tables_, stream), "launching the tables of documents");
   }
@@ -237,11 +254,10 @@ class DocumentFinder {
   DocumentTables tables_;
 };
 
-void copy_rows(const void* from, const Tensor& to, cudaStream_t stream) {
-  const auto width = static_cast<size_t>(to.cols() * size_of(to.dtype));
-  megalith::cuda::check(cudaMemcpy2DAsync(to.data, static_cast<size_t>(to.row_stride * size_of(to.dtype)), from, width,
-                                          width, static_cast<size_t>(to.rows()), cudaMemcpyDeviceToDevice, stream),
-                        "copying a gradient");
+// Documents begin at the same elements of a matrix and of its gradient.
+bool gradients_are_laid_out_alike(const PlanKey& key) {
+  return key.q_stride == key.dq_stride && key.k_stride == key.dk_stride && key.v_stride == key.dv_stride &&
+         key.out_stride == key.dout_stride;
 }
 
 }  // namespace
@@ -307,10 +323,7 @@ bool CudnnAttention::forward(const AttentionForward& args, const AttentionShape&
   Workspace space(args.scratch);
   if (key.documents > 0) {
     DocumentFinder finder(key, args.document_bounds, space, pointers);
-    finder.add(kQ, key.q_stride);
-    finder.add(kK, key.k_stride);
-    finder.add(kV, key.v_stride);
-    finder.add(kOut, key.out_stride);
+    finder.add_matrices();
     finder.add(kStats, key.stats_stride, true);
     finder.launch(state_->native);
   }
@@ -330,56 +343,40 @@ bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShap
   key.out_stride = args.out.row_stride;
   key.stats_stride = args.log_sum_exp.row_stride;
   key.dout_stride = args.dout.row_stride;
+  key.dq_stride = args.dq.row_stride;
+  key.dk_stride = args.dk.row_stride;
+  key.dv_stride = args.dv.row_stride;
   const bool has_documents = key.documents > 0;
-  key.dq_stride = has_documents ? args.dq.cols() : args.dq.row_stride;
-  key.dk_stride = has_documents ? args.dk.cols() : args.dk.row_stride;
-  key.dv_stride = has_documents ? args.dv.cols() : args.dv.row_stride;
+  if (has_documents && !gradients_are_laid_out_alike(key)) return false;
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  Pointers pointers{{kQ, args.q.data},     {kK, args.k.data},
-                    {kV, args.v.data},     {kOut, args.out.data},
-                    {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
-                    {kDQ, args.dq.data},   {kDK, args.dk.data},
-                    {kDV, args.dv.data}};
+  Pointers pointers{{kQ, args.q.data},       {kK, args.k.data},     {kV, args.v.data},
+                    {kOut, args.out.data},   {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
+                    {kDQ, args.dq.data},     {kDK, args.dk.data},   {kDV, args.dv.data}};
   Workspace space(args.scratch);
+  std::optional<DocumentFinder> finder;
   if (has_documents) {
-    const int64_t tokens = args.q.rows();
-    auto* stats = space.take<float>(tokens * key.heads);
-    pointers[kStats] = stats;
-    pointers[kDQ] = space.take<bfloat16>(args.dq.elements());
-    pointers[kDK] = space.take<bfloat16>(args.dk.elements());
-    pointers[kDV] = space.take<bfloat16>(args.dv.elements());
-    DocumentFinder finder(key, args.document_bounds, space, pointers);
-    finder.add(kQ, key.q_stride);
-    finder.add(kK, key.k_stride);
-    finder.add(kV, key.v_stride);
-    finder.add(kOut, key.out_stride);
-    finder.add(kDOut, key.dout_stride);
-    finder.add(kStats, key.heads);
-    finder.add(kDQ, key.dq_stride);
-    finder.add(kDK, key.dk_stride);
-    finder.add(kDV, key.dv_stride);
-    // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
-    if (plan.workspace_bytes > space.left() && args.deterministic) return false;
-    finder.launch(state_->native);
+    pointers[kStats] = space.take<float>(args.q.rows() * key.heads);
+    finder.emplace(key, args.document_bounds, space, pointers);
+    finder->add_matrices();
+    finder->add(kStats, key.heads);
+  }
+  // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
+  const bool fits = plan.workspace_bytes <= space.left();
+  if (!fits && args.deterministic) return false;
+  MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes, space.left());
+  if (has_documents) {
+    finder->launch(state_->native);
     megalith::cuda::check(launch_statistics_by_token({.by_head = args.log_sum_exp.as<float>(),
                                                       .by_head_stride = args.log_sum_exp.row_stride,
-                                                      .by_token = stats,
+                                                      .by_token = static_cast<float*>(pointers[kStats]),
                                                       .batch = static_cast<int32_t>(key.batch),
                                                       .heads = static_cast<int32_t>(key.heads),
                                                       .length = static_cast<int32_t>(key.length)},
                                                      state_->native),
                           "launching the transpose of statistics");
   }
-  const bool fits = plan.workspace_bytes <= space.left();
-  if (!fits && args.deterministic) return false;
-  MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes, space.left());
   state_->run(plan, pointers, space.rest());
-  if (has_documents) {
-    copy_rows(pointers[kDQ], args.dq, state_->native);
-    copy_rows(pointers[kDK], args.dk, state_->native);
-    copy_rows(pointers[kDV], args.dv, state_->native);
-  }
   return true;
 }
 

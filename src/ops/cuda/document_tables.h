@@ -6,7 +6,7 @@
 
 namespace megalith::ops::cuda {
 
-constexpr int kMaxDocumentTables = 9;
+constexpr int kMaxDocumentTables = 5;
 
 // For each document [bounds[i], bounds[i + 1]): its length, and how many elements of each matrix lie before it. A
 // matrix has a row of `row_elements` per token; where its rows are (sample, head) pairs instead, `by_head` is set and

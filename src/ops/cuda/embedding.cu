@@ -2,6 +2,7 @@
 
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/positions.cuh"
+#include "ops/cuda/reduce.cuh"
 
 namespace megalith::ops::cuda {
 
@@ -167,21 +168,46 @@ __device__ void add_to_gradient(float* gradient, const float (&sums)[kWidth]) {
   }
 }
 
-// A warp for each place in the sorted order: the one at the begin of a run sums it, unless it is long.
+// How many of the places from `place` on, at most kShortRun + 1, hold the key. The lanes of a warp look ahead together:
+// what they wait for is not the length of a run.
+__device__ inline int run_length(const uint32_t* keys, int place, int count, uint32_t key) {
+  constexpr int kLooks = kShortRun / kScatterLanes;
+  const int lane = static_cast<int>(threadIdx.x);
+  bool differs[kLooks];
+#pragma unroll
+  for (int i = 0; i < kLooks; ++i) {
+    const int ahead = place + 1 + i * kScatterLanes + lane;
+    differs[i] = ahead >= count || keys[ahead] != key;
+  }
+  int length = 1;
+#pragma unroll
+  for (int i = 0; i < kLooks; ++i) {
+    const unsigned ends = __ballot_sync(kAllLanes, differs[i]);
+    if (length == 1 + i * kScatterLanes) length += ends == 0 ? kScatterLanes : __ffs(static_cast<int>(ends)) - 1;
+  }
+  return length;
+}
+
+// A warp for each place in the sorted order and each span of columns: the one at the begin of a run sums it, unless it
+// is long.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kScatterLanes* kShortWarps) scatter_short_kernel(ScatterOperands<T> args) {
-  const int place = static_cast<int>(blockIdx.x) * kShortWarps + static_cast<int>(threadIdx.y);
-  const int col = static_cast<int>(blockIdx.y * kScatterLanes + threadIdx.x) * kWidth;
-  if (place >= args.count || col >= args.cols) return;
+__global__ void __launch_bounds__(kScatterLanes* kShortWarps) scatter_short_kernel(ScatterOperands<T> args, int spans) {
+  const int group = static_cast<int>(blockIdx.x) / spans;
+  const int span = static_cast<int>(blockIdx.x) - group * spans;
+  const int place = group * kShortWarps + static_cast<int>(threadIdx.y);
+  if (place >= args.count) return;
   const uint32_t key = args.keys[place];
   const bool begins = place == 0 || args.keys[place - 1] != key;
-  const bool is_long = place + kShortRun < args.count && args.keys[place + kShortRun] == key;
-  if (!begins || is_long || key >= args.limit) return;
-  int end = place + 1;
-  while (end < args.count && args.keys[end] == key) ++end;
+  const int length = run_length(args.keys, place, args.count, key);
+  const int col = (span * kScatterLanes + static_cast<int>(threadIdx.x)) * kWidth;
+  if (!begins || length > kShortRun || key >= args.limit || col >= args.cols) return;
   float sums[kWidth] = {};
-  add_run(args, place, end, col, sums);
-  add_to_gradient(args.gradient.at(key, col), sums);
+  float* gradient = args.gradient.at(key, col);
+  const Vector<float, kWidth> before = cuda::load<kWidth>(gradient);
+  add_run(args, place, place + length, col, sums);
+#pragma unroll
+  for (int c = 0; c < kWidth; ++c) sums[c] += before[c];
+  cuda::store(gradient, Vector<float, kWidth>::from(sums));
 }
 
 // The first place in [low, high) whose key is above `key` (or not below it, where `equal`).
@@ -235,8 +261,9 @@ template <class T, int kWidth>
 void launch_sums(const ScatterOperands<T>& args, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   const auto spans = static_cast<unsigned>(divide_up(args.cols, kScatterLanes * kWidth));
-  const dim3 short_blocks(static_cast<unsigned>(divide_up(args.count, kShortWarps)), spans);
-  scatter_short_kernel<T, kWidth><<<short_blocks, dim3(kScatterLanes, kShortWarps), 0, on>>>(args);
+  const auto short_blocks = static_cast<unsigned>(divide_up(args.count, kShortWarps)) * spans;
+  scatter_short_kernel<T, kWidth>
+      <<<short_blocks, dim3(kScatterLanes, kShortWarps), 0, on>>>(args, static_cast<int>(spans));
   const dim3 long_blocks(static_cast<unsigned>(divide_up(args.count, kShortRun)), spans);
   scatter_long_kernel<T, kWidth><<<long_blocks, dim3(kScatterLanes, kLongWarps), 0, on>>>(args);
 }

@@ -134,6 +134,13 @@ struct SharedSums {
   }
 };
 
+// Where nobody asks for them.
+struct NoSums {
+  __device__ explicit NoSums(float4*) {}
+  template <int kWidth>
+  __device__ void add(int, const float (&)[kWidth]) const {}
+};
+
 // Replaces each value by its sum over the group. `shared` belongs to this call alone until the group has come past one
 // more barrier.
 template <class Layout, int kCount>
@@ -185,7 +192,7 @@ __device__ void leave_sums(const Sums& sums, float* to, int vectors, float4* spa
   }
 }
 
-template <class T, bool kCentered, class Layout>
+template <class T, bool kCentered, bool kSumsDx, class Layout>
 __global__ void __launch_bounds__(Layout::kBlock)
     norm_backward_kernel(const __grid_constant__ BackwardOperands<T> args) {
   using Ring = RowRing<T, Layout>;
@@ -202,7 +209,7 @@ __global__ void __launch_bounds__(Layout::kBlock)
   using InRegisters = RegisterSums<kVectors, kWidth>;
   using InShared = SharedSums<kVectors, kWidth, Layout::kBlock>;
   InRegisters dweight(nullptr), dbias(nullptr);
-  std::conditional_t<Layout::kSharedDx, InShared, InRegisters> dx_sums(
+  std::conditional_t<!kSumsDx, NoSums, std::conditional_t<Layout::kSharedDx, InShared, InRegisters>> dx_sums(
       reinterpret_cast<float4*>(dynamic_shared + Layout::kRing) + place);
   Vector<T, kWidth> weight[kVectors];
 #pragma unroll
@@ -284,7 +291,7 @@ __global__ void __launch_bounds__(Layout::kBlock)
   const int64_t partial = int64_t{blockIdx.x} * args.cols;
   leave_sums<Layout, kWidth>(dweight, args.dweight + partial, args.vectors, space);
   if constexpr (kCentered) leave_sums<Layout, kWidth>(dbias, args.dbias + partial, args.vectors, space);
-  leave_sums<Layout, kWidth>(dx_sums, args.dx_sums + partial, args.vectors, space);
+  if constexpr (kSumsDx) leave_sums<Layout, kWidth>(dx_sums, args.dx_sums + partial, args.vectors, space);
 }
 
 // Any shape and alignment: rows are read twice, and the column sums live in the partials themselves.
@@ -332,12 +339,12 @@ inline int64_t even_blocks(int64_t rows, int64_t rows_at_once, int64_t max_block
 }
 
 // The number of blocks launched, or 0 where the rows do not fit into shared memory.
-template <class T, bool kCentered, class Layout>
+template <class T, bool kCentered, bool kSumsDx, class Layout>
 int64_t try_launch_backward(const BackwardOperands<T>& args, int64_t max_blocks, void* stream) {
   constexpr int64_t kReduced = 2 * (kCentered ? 2 : 1) * kWarp * static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kSums = Layout::kSharedDx ? Layout::kVectors * Layout::kBlock * (kFullWidth<T> / 4) : 0;
+  constexpr int64_t kSums = kSumsDx && Layout::kSharedDx ? Layout::kVectors * Layout::kBlock * (kFullWidth<T> / 4) : 0;
   constexpr int64_t kBytes = (Layout::kRing + kSums) * 16;
-  const auto kernel = norm_backward_kernel<T, kCentered, Layout>;
+  const auto kernel = norm_backward_kernel<T, kCentered, kSumsDx, Layout>;
   if (!reserve_shared_memory(kernel, kBytes, kReduced)) return 0;
   const int64_t blocks = even_blocks(args.rows, Layout::kGroups, max_blocks);
   kernel<<<static_cast<unsigned>(blocks), dim3(Layout::kThreads, Layout::kGroups), static_cast<size_t>(kBytes),
@@ -347,10 +354,10 @@ int64_t try_launch_backward(const BackwardOperands<T>& args, int64_t max_blocks,
 
 // Few threads with many columns each make the sums over a row short; three or four warps for each scheduler hide what
 // is left of them.
-template <class T, bool kCentered>
+template <class T, bool kCentered, bool kSumsDx>
 int64_t launch_backward_wide(const BackwardOperands<T>& args, int64_t max_blocks, void* stream) {
   const auto launch = [&](auto layout) {
-    return try_launch_backward<T, kCentered, decltype(layout)>(args, max_blocks, stream);
+    return try_launch_backward<T, kCentered, kSumsDx, decltype(layout)>(args, max_blocks, stream);
   };
   if (args.vectors <= 32) return launch(BackwardLayout<1, 32, 12, 3>());
   if (args.vectors <= 64) return launch(BackwardLayout<2, 32, 12, 3>());
@@ -389,7 +396,12 @@ void launch_backward(const NormBackwardLaunch& args, void* stream) {
                        rows_aligned(args.dx, rows, sizeof(T)) && address_aligned(args.weight) &&
                        address_aligned(args.partials);
   const int64_t max_blocks = args.max_partials < kBackwardBlocks ? args.max_partials : kBackwardBlocks;
-  int64_t blocks = aligned ? launch_backward_wide<T, kCentered>(operands, max_blocks, stream) : 0;
+  int64_t blocks = 0;
+  if (aligned && (kCentered || args.dx_sums != nullptr)) {
+    blocks = launch_backward_wide<T, kCentered, true>(operands, max_blocks, stream);
+  } else if (aligned) {
+    blocks = launch_backward_wide<T, false, false>(operands, max_blocks, stream);
+  }
   if (blocks == 0) {
     blocks = max_blocks;
     norm_backward_any_kernel<T, kCentered>
