@@ -36,7 +36,8 @@ class Sizes {
 
   int64_t batch() const {
     return 4 * Arena::footprint(DType::i32, tokens()) + 2 * Arena::footprint(main_, tokens()) +
-           Arena::footprint(DType::i64, in_.batch) + Arena::kAlignment;
+           Arena::footprint(DType::i64, in_.batch) + Arena::footprint(DType::i32, in_.document_bounds) +
+           Arena::kAlignment;
   }
 
  private:

@@ -34,6 +34,7 @@ struct MemoryInputs {
   bool keeps_recomputable = true;  // norm and activation outputs are kept
   bool keeps_blocks = true;        // else only block inputs (full recompute)
   bool hidden_dropout = false;
+  int64_t document_bounds = 0;  // of a micro batch, for attention; 0: none
   int64_t attention_scratch_elements = 0;
   int64_t norm_scratch_elements = 0;
   int64_t qkv_bias_scratch_elements = 0;     // 0: no bias

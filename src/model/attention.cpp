@@ -49,6 +49,7 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
                           .query_offset = context.position_offset,
                           .scale = scale(),
                           .document_starts = context.document_starts,
+                          .document_bounds = context.document_bounds,
                           .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
                           .scratch = allocate_attention_scratch(context, seen.k.rows() / context.batch)});
   if (!drops_output()) {
@@ -102,6 +103,7 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
                          .kv_heads = config_.kv_heads,
                          .scale = scale(),
                          .document_starts = context.document_starts,
+                         .document_bounds = context.document_bounds,
                          .dropout = context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights),
                          .deterministic = context.deterministic,
                          .scratch = allocate_attention_scratch(context, context.length)});
@@ -151,6 +153,7 @@ Attention::Heads Attention::through_cache(const Context& context, const Heads& h
 }
 
 Tensor Attention::allocate_attention_scratch(const Context& context, int64_t keys) const {
+  const Tensor& bounds = context.document_bounds;
   const int64_t elements = ops::attention_scratch(context.stream.device(),
                                                   {.dtype = config_.compute,
                                                    .batch = context.batch,
@@ -158,7 +161,8 @@ Tensor Attention::allocate_attention_scratch(const Context& context, int64_t key
                                                    .kv_heads = config_.kv_heads,
                                                    .query_length = context.length,
                                                    .key_length = keys,
-                                                   .head_dim = config_.head_dim},
+                                                   .head_dim = config_.head_dim,
+                                                   .documents = bounds ? bounds.elements() - 1 : 0},
                                                   context.stream.pool().threads());
   return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
 }

@@ -26,6 +26,7 @@ struct Context {
   int64_t position_offset = 0;
   Tensor sample_ids = {};       // (batch) i64: the samples' numbers in the training order
   Tensor document_starts = {};  // (tokens) i32: where attention stops looking back; absent: at the sample's start
+  Tensor document_bounds = {};  // as ops/attention.h has them; absent: of too many documents, or of none
   Tensor positions = {};        // (tokens) i32; absent: counted along the sample
   uint64_t seed = 0;
   const uint64_t* step = nullptr;  // in the memory of the stream's device

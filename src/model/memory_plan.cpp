@@ -21,6 +21,12 @@ constexpr int64_t kGpuBytes = int64_t{1} << 30;
 
 }  // namespace
 
+int64_t document_room(const ModelConfig& config, Device device, int64_t tokens) {
+  const bool has_use = config.masks_documents && config.attention_dropout == 0.0 && config.compute == DType::bf16 &&
+                       device == Device::cuda;
+  return has_use ? ops::document_room(tokens) : 0;
+}
+
 cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
   const ModelConfig& c = request.config;
   const parallel::Layout& layout = request.layout;
@@ -54,6 +60,8 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
       .update_tile_bytes = sizeof(ops::UpdateTile),
       .outside_bytes = on_cpu ? kProgramBytes + request.threads * kBytesPerThread : kGpuBytes,
   };
+  const int64_t room = document_room(c, request.device, tokens);
+  if (room > 0) inputs.document_bounds = room + 1;
   inputs.attention_scratch_elements = ops::attention_scratch(request.device,
                                                              {.dtype = c.compute,
                                                               .batch = request.batch,
@@ -61,7 +69,8 @@ cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
                                                               .kv_heads = ceil_div(c.kv_heads, layout.tensor),
                                                               .query_length = length,
                                                               .key_length = length,
-                                                              .head_dim = c.head_dim},
+                                                              .head_dim = c.head_dim,
+                                                              .documents = room},
                                                              request.threads);
   inputs.norm_scratch_elements = ops::norm_backward_scratch(inputs.norm_tokens, c.hidden);
   if (c.bias) {

@@ -17,6 +17,9 @@ struct MemoryRequest {
   bool training = true;
 };
 
+// How many documents of a micro batch attention is given the bounds of, at most; 0: it has no use for bounds.
+int64_t document_room(const ModelConfig& config, Device device, int64_t tokens);
+
 // What a rank of pipeline stage `stage` needs.
 cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage);
 

@@ -12,8 +12,8 @@ namespace megalith::ops {
 //   document_starts (B*Tq) i32, optional: where the query's document begins in its sample; earlier keys are not seen.
 //   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel = head * Tk + key,
 //   position = that of the query.
-//   document_bounds (D+1) i32, optional beside document_starts: the rows of q at which the documents of the batch begin,
-//   ascending; what is left of it holds the number of rows. Where Tq = Tk, a GPU leaves such documents to cuDNN.
+//   document_bounds (D+1) i32, optional beside document_starts: the rows of q at which the documents of the batch
+//   begin, ascending; what is left of it holds the number of rows. Where Tq = Tk, a GPU leaves such documents to cuDNN.
 struct AttentionForward {
   Tensor q;
   Tensor k;
@@ -65,6 +65,12 @@ struct AttentionShape {
   int64_t head_dim = 0;
   int64_t documents = 0;  // that document_bounds has room for
 };
+
+// What document_bounds of a batch should have room for. More documents than that are shorter than 256 tokens on
+// average, where our own kernel is faster than cuDNN: they should have no bounds.
+constexpr int64_t document_room(int64_t tokens) {
+  return ceil_div(tokens, 256);
+}
 
 // Elements of scratch, in the main dtype, that either direction needs. On the CPU: one part per thread, so it depends
 // on the threads; the results do not. It asks no device, so that memory can be planned anywhere.

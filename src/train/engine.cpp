@@ -77,7 +77,8 @@ Engine::Engine(const EngineOptions& options)
       store_(model::logical_parameters(options.model), options.model.compute, arenas_.weights,
              options.training ? &arenas_.gradients : nullptr),
       chunk_(options_.model, store_, stream_, arenas_.activations, options.batch, options.length),
-      batch_(stream_, arenas_.batch, main_dtype(options.model.compute), options.batch, options.length) {
+      batch_(stream_, arenas_.batch, main_dtype(options.model.compute), options.batch, options.length,
+             model::document_room(options.model, options.device, options.batch * options.length)) {
   if (options.training) {
     optimizer_ = std::make_unique<optim::Optimizer>(
         options.optimizer, store_, stream_,
@@ -148,7 +149,7 @@ void Engine::run(RecordedWork& work, const std::function<void()>& body) {
 
 void Engine::forward(const data::MicroBatch& micro_batch) {
   batch_.upload(stream_, micro_batch);
-  run(recorded_[first_of_step_ ? 0 : 1].forward, [&] {
+  run(recorded().forward, [&] {
     chunk_.forward(context(true), batch_.ids(), targets());
     ops::sum(stream_, {.x = losses_, .total = loss_sum_, .adds = !first_of_step_});
   });
@@ -159,7 +160,7 @@ void Engine::backward() {
   if (slot.backward_count == slot.backwards.size()) slot.backwards.emplace_back();
   auto& [begin, end] = slot.backwards[slot.backward_count++];
   begin.record(stream_);
-  run(recorded_[first_of_step_ ? 0 : 1].backward, [&] { chunk_.backward(context(true), batch_.ids()); });
+  run(recorded().backward, [&] { chunk_.backward(context(true), batch_.ids()); });
   end.record(stream_);
   first_of_step_ = false;
 }
@@ -210,6 +211,7 @@ model::Context Engine::context(bool training) {
           .length = options_.length,
           .sample_ids = batch_.sample_ids(),
           .document_starts = batch_.document_starts(),
+          .document_bounds = batch_.document_bounds(),
           .positions = batch_.positions(),
           .seed = options_.seed,
           .step = &scalars_->step,

@@ -154,7 +154,9 @@ class Engine {
   struct Recorded {
     RecordedWork forward, backward;
   };
-  std::array<Recorded, 2> recorded_;  // of the first micro batch of a step, and of any other
+  // Of the first micro batch of a step, and of any other; both without document bounds, and with.
+  std::array<Recorded, 4> recorded_;
+  Recorded& recorded() { return recorded_[(first_of_step_ ? 0 : 1) + (batch_.document_bounds() ? 2 : 0)]; }
   std::unique_ptr<Arena> host_copy_;
 };
 

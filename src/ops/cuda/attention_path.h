@@ -16,7 +16,7 @@ struct AttentionTraits {
   bool has_dropout = false;
   bool has_documents = false;
   bool has_bounds = false;  // of the documents
-  bool is_square = false;  // as many queries as keys
+  bool is_square = false;   // as many queries as keys
 };
 
 // Without cuDNN.

@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kSumLanes* kSumParts)
   }
 }
 
-// The number of rows of partial sums, at most `max_partials`. kUnroll: rows of a thread that are on their way at once.
+// The number of rows of partial sums, at most `max_partials`. kUnroll: rows of a thread that are on their way while it
+// works on as many.
 template <int kWidth, int kUnroll, class Operation>
 int64_t launch_sum_columns(const Operation& operation, int64_t rows, int64_t cols, float* partials,
                            int64_t max_partials, void* stream) {
@@ -108,7 +109,7 @@ static __global__ void __launch_bounds__(kTotalLanes* kTotalParts)
   __shared__ float parts[kTotalParts][kTotalLanes];
   float sum = 0.0f;
   if (col < cols) {
-#pragma unroll 8
+#pragma unroll 16
     for (int64_t row = threadIdx.y; row < rows; row += kTotalParts) sum += partials[row * cols + col];
   }
   parts[threadIdx.y][threadIdx.x] = sum;

@@ -30,25 +30,30 @@ struct Operands {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
-// exp(x - maximum), where base = maximum * kLog2e. Both passes are nearly as much bound by instructions as by memory:
-// this is two of them.
-__device__ float exponential(float x, float base) {
+__device__ float exp2_of(float x) {
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fmaf(x, kLog2e, -base)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// sum = the sum of exp(x - maximum). The maximum begins low but finite, with a finite base, so that logits of -infinity
-// count as nothing; a NaN, which no maximum sees, reaches the sum.
+// 2^(x * kLog2e - base): two instructions, for both passes are nearly as much bound by those as by memory.
+__device__ float exponential(float x, float base) {
+  return exp2_of(fmaf(x, kLog2e, -base));
+}
+
+// sum = the sum of 2^(x * kLog2e - base), base = the maximum * kLog2e as it was rounded. The maximum begins low but
+// with a finite base, so that logits of -infinity count as nothing; a NaN, which no maximum sees, reaches the sum.
 struct SoftmaxSum {
   float maximum = -FLT_MAX / 2;
   float sum = 0.0f;
 
+  __device__ float base() const { return maximum * kLog2e; }
+
   __device__ void merge(const SoftmaxSum& other) {
-    const float higher = fmaxf(maximum, other.maximum);
-    const float base = higher * kLog2e;
-    sum = sum * exponential(maximum, base) + other.sum * exponential(other.maximum, base);
-    maximum = higher;
+    const SoftmaxSum both{fmaxf(maximum, other.maximum)};
+    const float higher = both.base();
+    sum = sum * exp2_of(base() - higher) + other.sum * exp2_of(other.base() - higher);
+    maximum = both.maximum;
   }
 
   template <int kWidth>
@@ -56,13 +61,13 @@ struct SoftmaxSum {
     float higher = maximum;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) higher = fmaxf(higher, values[i]);
-    const float base = higher * kLog2e;
     if (higher > maximum) {
-      sum *= exponential(maximum, base);
+      const float before = base();
       maximum = higher;
+      sum *= exp2_of(before - base());
     }
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i], base);
+    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i], base());
   }
 };
 
@@ -110,7 +115,7 @@ __device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int
 }
 
 struct RowGradient {
-  float base;    // the maximum * kLog2e
+  float base;    // of the row's SoftmaxSum
   float factor;  // weight * *gradient_scale; 0: the row is cleared, whatever is in it
   float share;   // factor / sum
   int target;
@@ -143,14 +148,14 @@ template <class T>
 __device__ RowGradient gradient_of(const Operands<T>& args, const SoftmaxSum& softmax, float weight, int target) {
   const float scale = args.gradient_scale == nullptr ? 1.0f : static_cast<float>(*args.gradient_scale);
   const float factor = args.has_target(target) || weight == 0.0f ? weight * scale : __int_as_float(0x7fffffff);
-  return {softmax.maximum * kLog2e, factor, __fdividef(factor, softmax.sum), target, args.vocabulary};
+  return {softmax.base(), factor, __fdividef(factor, softmax.sum), target, args.vocabulary};
 }
 
 template <class T>
 __device__ void write_loss(const Operands<T>& args, int64_t row, const SoftmaxSum& softmax, float weight,
                            float at_target) {
-  const auto log_sum = static_cast<float>(log(static_cast<double>(softmax.sum)));
-  args.losses[row] = weight == 0.0f ? 0.0f : weight * (log_sum + (softmax.maximum - at_target));
+  const double log_sum = (log2(static_cast<double>(softmax.sum)) + softmax.base()) / kLog2e;
+  args.losses[row] = weight == 0.0f ? 0.0f : weight * static_cast<float>(log_sum - at_target);
 }
 
 // ---- a block per row, which is read anew for the gradient: any alignment, and the loss alone ------------------------

@@ -350,9 +350,9 @@ bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShap
   if (has_documents && !gradients_are_laid_out_alike(key)) return false;
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  Pointers pointers{{kQ, args.q.data},       {kK, args.k.data},     {kV, args.v.data},
-                    {kOut, args.out.data},   {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
-                    {kDQ, args.dq.data},     {kDK, args.dk.data},   {kDV, args.dv.data}};
+  Pointers pointers{{kQ, args.q.data},     {kK, args.k.data},       {kV, args.v.data},
+                    {kOut, args.out.data}, {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
+                    {kDQ, args.dq.data},   {kDK, args.dk.data},     {kDV, args.dv.data}};
   Workspace space(args.scratch);
   std::optional<DocumentFinder> finder;
   if (has_documents) {
@@ -363,7 +363,7 @@ bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShap
   }
   // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
   const bool fits = plan.workspace_bytes <= space.left();
-  if (!fits && args.deterministic) return false;
+  if (!fits && (args.deterministic || has_documents)) return false;
   MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes, space.left());
   if (has_documents) {
     finder->launch(state_->native);

@@ -2,7 +2,6 @@
 
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/positions.cuh"
-#include "ops/cuda/reduce.cuh"
 
 namespace megalith::ops::cuda {
 
@@ -10,98 +9,64 @@ namespace {
 
 // ---- forward ----------------------------------------------------------------------------------------------------
 
-constexpr int kLookupRows = 4;  // per thread
-
-// Where the rows of a thread have their positions: nowhere, in one place, or each in its own.
-enum class LookupPositions { none, shared, own };
-
-// A row of the operation stands for kLookupRows rows of out, `distance` apart: those of a position in as many samples,
-// where they share it. An id or a position that is none makes its row NaN: nothing else can be told from here.
-template <class T, LookupPositions kPositions>
+// An id or a position that is none makes its row NaN: nothing else can be told from here.
+template <class T, bool kPositions>
 struct LookupOperation {
-  static constexpr int kPositionRows = kPositions == LookupPositions::own ? kLookupRows : 1;
   template <int kWidth>
   struct Loaded {
-    Vector<T, kWidth> tokens[kLookupRows], positions[kPositionRows];
+    Vector<T, kWidth> token, position;
   };
   const int32_t* ids;
   Rows<T> tokens, positions_table, out;
   int64_t vocabulary, positions_limit;
   RowPositions positions;
-  int64_t rows, distance;
 
   template <int kWidth>
   __device__ static Vector<T, kWidth> entry(const Rows<T>& table, int64_t limit, int64_t index, int64_t col) {
     if (index < 0 || index >= limit) return Vector<T, kWidth>::filled(__int_as_float(0x7fffffff));
     return cuda::load<kWidth>(table.at(index, col));
   }
-  __device__ int64_t first_row(int64_t row) const {
-    if constexpr (kPositions != LookupPositions::shared) return row;
-    const auto group = static_cast<uint32_t>(row) / static_cast<uint32_t>(distance);
-    return row + int64_t{group} * (kLookupRows - 1) * distance;
-  }
 
   template <int kWidth>
   __device__ Loaded<kWidth> load(int64_t row, int64_t col) const {
-    const int64_t first = first_row(row);
     Loaded<kWidth> in;
-    if constexpr (kPositions == LookupPositions::shared) {
-      in.positions[0] = entry<kWidth>(positions_table, positions_limit, position_of(positions, first), col);
-    }
-#pragma unroll
-    for (int i = 0; i < kLookupRows; ++i) {
-      const int64_t at = first + i * distance;
-      if (at >= rows) continue;
-      in.tokens[i] = entry<kWidth>(tokens, vocabulary, __ldg(ids + at), col);
-      if constexpr (kPositions == LookupPositions::own) {
-        in.positions[i] = entry<kWidth>(positions_table, positions_limit, position_of(positions, at), col);
-      }
+    in.token = entry<kWidth>(tokens, vocabulary, __ldg(ids + row), col);
+    if constexpr (kPositions) {
+      in.position = entry<kWidth>(positions_table, positions_limit, position_of(positions, row), col);
     }
     return in;
   }
-
   template <int kWidth>
   __device__ void store(int64_t row, int64_t col, const Loaded<kWidth>& in) const {
-    const int64_t first = first_row(row);
+    if constexpr (!kPositions) {
+      cuda::store(out.at(row, col), in.token);
+    } else {
+      float values[kWidth];
 #pragma unroll
-    for (int i = 0; i < kLookupRows; ++i) {
-      const int64_t at = first + i * distance;
-      if (at >= rows) continue;
-      if constexpr (kPositions == LookupPositions::none) {
-        store_once(out.at(at, col), in.tokens[i]);
-      } else {
-        float values[kWidth];
-#pragma unroll
-        for (int c = 0; c < kWidth; ++c) values[c] = in.tokens[i][c] + in.positions[i % kPositionRows][c];
-        store_once(out.at(at, col), Vector<T, kWidth>::from(values));
-      }
+      for (int i = 0; i < kWidth; ++i) values[i] = in.token[i] + in.position[i];
+      cuda::store(out.at(row, col), Vector<T, kWidth>::from(values));
     }
   }
 };
 
-template <class T, LookupPositions kPositions>
+template <class T, bool kPositions>
 void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
   const int64_t rows = args.extent.rows;
   const int64_t cols = args.extent.cols;
-  const bool shared = kPositions == LookupPositions::shared;
-  const int64_t distance = shared ? args.positions.length : divide_up(rows, kLookupRows);
   const LookupOperation<T, kPositions> operation{args.ids,
                                                  Rows<T>(args.tokens_table),
                                                  Rows<T>(args.positions_table),
                                                  Rows<T>(args.out),
                                                  args.vocabulary,
                                                  args.positions_limit,
-                                                 args.positions,
-                                                 rows,
-                                                 distance};
-  const int64_t operation_rows = divide_up(rows, distance * kLookupRows) * distance;
+                                                 args.positions};
   const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.out, rows, sizeof(T)) &&
                     rows_aligned(args.tokens_table, args.vocabulary, sizeof(T)) &&
                     rows_aligned(args.positions_table, args.positions_limit, sizeof(T));
   if (wide) {
-    launch_elementwise<kFullWidth<T>, 1>(operation, operation_rows, cols, stream);
+    launch_elementwise<kFullWidth<T>>(operation, rows, cols, stream);
   } else {
-    launch_elementwise<1, 1>(operation, operation_rows, cols, stream);
+    launch_elementwise<1>(operation, rows, cols, stream);
   }
 }
 
@@ -168,46 +133,21 @@ __device__ void add_to_gradient(float* gradient, const float (&sums)[kWidth]) {
   }
 }
 
-// How many of the places from `place` on, at most kShortRun + 1, hold the key. The lanes of a warp look ahead together:
-// what they wait for is not the length of a run.
-__device__ inline int run_length(const uint32_t* keys, int place, int count, uint32_t key) {
-  constexpr int kLooks = kShortRun / kScatterLanes;
-  const int lane = static_cast<int>(threadIdx.x);
-  bool differs[kLooks];
-#pragma unroll
-  for (int i = 0; i < kLooks; ++i) {
-    const int ahead = place + 1 + i * kScatterLanes + lane;
-    differs[i] = ahead >= count || keys[ahead] != key;
-  }
-  int length = 1;
-#pragma unroll
-  for (int i = 0; i < kLooks; ++i) {
-    const unsigned ends = __ballot_sync(kAllLanes, differs[i]);
-    if (length == 1 + i * kScatterLanes) length += ends == 0 ? kScatterLanes : __ffs(static_cast<int>(ends)) - 1;
-  }
-  return length;
-}
-
-// A warp for each place in the sorted order and each span of columns: the one at the begin of a run sums it, unless it
-// is long.
+// A warp for each place in the sorted order: the one at the begin of a run sums it, unless it is long.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kScatterLanes* kShortWarps) scatter_short_kernel(ScatterOperands<T> args, int spans) {
-  const int group = static_cast<int>(blockIdx.x) / spans;
-  const int span = static_cast<int>(blockIdx.x) - group * spans;
-  const int place = group * kShortWarps + static_cast<int>(threadIdx.y);
-  if (place >= args.count) return;
+__global__ void __launch_bounds__(kScatterLanes* kShortWarps) scatter_short_kernel(ScatterOperands<T> args) {
+  const int place = static_cast<int>(blockIdx.x) * kShortWarps + static_cast<int>(threadIdx.y);
+  const int col = static_cast<int>(blockIdx.y * kScatterLanes + threadIdx.x) * kWidth;
+  if (place >= args.count || col >= args.cols) return;
   const uint32_t key = args.keys[place];
   const bool begins = place == 0 || args.keys[place - 1] != key;
-  const int length = run_length(args.keys, place, args.count, key);
-  const int col = (span * kScatterLanes + static_cast<int>(threadIdx.x)) * kWidth;
-  if (!begins || length > kShortRun || key >= args.limit || col >= args.cols) return;
+  const bool is_long = place + kShortRun < args.count && args.keys[place + kShortRun] == key;
+  if (!begins || is_long || key >= args.limit) return;
+  int end = place + 1;
+  while (end < args.count && args.keys[end] == key) ++end;
   float sums[kWidth] = {};
-  float* gradient = args.gradient.at(key, col);
-  const Vector<float, kWidth> before = cuda::load<kWidth>(gradient);
-  add_run(args, place, place + length, col, sums);
-#pragma unroll
-  for (int c = 0; c < kWidth; ++c) sums[c] += before[c];
-  cuda::store(gradient, Vector<float, kWidth>::from(sums));
+  add_run(args, place, end, col, sums);
+  add_to_gradient(args.gradient.at(key, col), sums);
 }
 
 // The first place in [low, high) whose key is above `key` (or not below it, where `equal`).
@@ -230,10 +170,6 @@ __global__ void __launch_bounds__(kScatterLanes* kLongWarps) scatter_long_kernel
   const int place = static_cast<int>(blockIdx.x) * kShortRun;
   const uint32_t key = args.keys[place];
   if (key >= args.limit || (place >= kShortRun && args.keys[place - kShortRun] == key)) return;
-  constexpr int kHalfRun = kShortRun / 2;  // a long run that begins less than kShortRun before holds one of these
-  const bool reaches_back = place >= kHalfRun && args.keys[place - kHalfRun] == key;
-  const bool reaches_on = place + kHalfRun < args.count && args.keys[place + kHalfRun] == key;
-  if (!reaches_back && !reaches_on) return;
   const int begin = find_bound(args.keys, max(0, place - kShortRun), place, key, true);
   const int end = find_bound(args.keys, place, args.count, key, false);
   if (end - begin <= kShortRun) return;
@@ -261,9 +197,8 @@ template <class T, int kWidth>
 void launch_sums(const ScatterOperands<T>& args, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   const auto spans = static_cast<unsigned>(divide_up(args.cols, kScatterLanes * kWidth));
-  const auto short_blocks = static_cast<unsigned>(divide_up(args.count, kShortWarps)) * spans;
-  scatter_short_kernel<T, kWidth>
-      <<<short_blocks, dim3(kScatterLanes, kShortWarps), 0, on>>>(args, static_cast<int>(spans));
+  const dim3 short_blocks(static_cast<unsigned>(divide_up(args.count, kShortWarps)), spans);
+  scatter_short_kernel<T, kWidth><<<short_blocks, dim3(kScatterLanes, kShortWarps), 0, on>>>(args);
   const dim3 long_blocks(static_cast<unsigned>(divide_up(args.count, kShortRun)), spans);
   scatter_long_kernel<T, kWidth><<<long_blocks, dim3(kScatterLanes, kLongWarps), 0, on>>>(args);
 }
@@ -305,15 +240,12 @@ struct PeriodicOperation {
 }  // namespace
 
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream) {
-  if (args.extent.rows == 0) return;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
-    if (args.positions_table.data == nullptr) {
-      launch_lookup<T, LookupPositions::none>(args, stream);
-    } else if (args.positions.given == nullptr && args.extent.rows >= kLookupRows * args.positions.length) {
-      launch_lookup<T, LookupPositions::shared>(args, stream);
+    if (args.positions_table.data != nullptr) {
+      launch_lookup<T, true>(args, stream);
     } else {
-      launch_lookup<T, LookupPositions::own>(args, stream);
+      launch_lookup<T, false>(args, stream);
     }
   });
 }
@@ -359,9 +291,9 @@ void launch_scatter_periodic(const Extent& extent, const Matrix& dout, int64_t l
     const int64_t positions = length < extent.rows ? length : extent.rows;
     if (cols % kFullWidth<T> == 0 && rows_aligned(dout, extent.rows, sizeof(T)) &&
         rows_aligned(gradient, positions, sizeof(float))) {
-      launch_elementwise<kFullWidth<T>, 1>(operation, positions, cols, stream);
+      launch_elementwise<kFullWidth<T>>(operation, positions, cols, stream);
     } else {
-      launch_elementwise<1, 1>(operation, positions, cols, stream);
+      launch_elementwise<1>(operation, positions, cols, stream);
     }
   });
 }

@@ -44,13 +44,14 @@ __device__ RowStatistics statistics_of(const BackwardOperands<T>& args, int64_t 
 // How a block works: kGroups groups of kThreads threads, each group on a row of its own, kVectors vectors of it per
 // thread; kStages rows of each group are in shared memory or on their way. kSharedDx: the sums of dx, too, are in
 // shared memory, where registers do not suffice.
-template <int kVectorsOf, int kThreadsOf, int kGroupsOf, int kStagesOf, bool kSharedDxOf = false>
+template <int kVectorsOf, int kThreadsOf, int kGroupsOf, int kStagesOf, bool kSharedDxOf = false, bool kHoldOf = false>
 struct BackwardLayout {
   static constexpr int kVectors = kVectorsOf;
   static constexpr int kThreads = kThreadsOf;
   static constexpr int kGroups = kGroupsOf;
   static constexpr int kStages = kStagesOf;
   static constexpr bool kSharedDx = kSharedDxOf;
+  static constexpr bool kHold = kHoldOf;
   static constexpr int kWarps = kThreads / kWarp;
   static constexpr int kBlock = kThreads * kGroups;
   static constexpr int kRing = 3 * kStages * kVectors * kBlock;  // slots of 16 bytes
@@ -240,10 +241,15 @@ __global__ void __launch_bounds__(Layout::kBlock)
     wait_copies<Layout::kStages - 1>();
     float plain = 0.0f;
     float along = 0.0f;
+    Vector<T, kWidth> held_dy[kVectors], held_x[kVectors];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
       const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
+      if constexpr (Layout::kHold) {
+        held_dy[v] = dy;
+        held_x[v] = x;
+      }
       keep_packed(weight[v]);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -264,8 +270,12 @@ __global__ void __launch_bounds__(Layout::kBlock)
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       keep_packed(weight[v]);
-      const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
-      const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
+      if constexpr (Layout::kHold) {
+        keep_packed(held_dy[v]);
+        keep_packed(held_x[v]);
+      }
+      const Vector<T, kWidth> dy = Layout::kHold ? held_dy[v] : ring.take(stage, Ring::kDy, v);
+      const Vector<T, kWidth> x = Layout::kHold ? held_x[v] : ring.take(stage, Ring::kX, v);
       float gradients[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -363,13 +373,14 @@ int64_t launch_backward_wide(const BackwardOperands<T>& args, int64_t max_blocks
   if (args.vectors <= 64) return launch(BackwardLayout<2, 32, 12, 3>());
   if (args.vectors <= 96) return launch(BackwardLayout<3, 32, 12, 2, true>());
   if (args.vectors <= 128) return launch(BackwardLayout<2, 64, 8, 3>());
-  if (args.vectors <= 256) return launch(BackwardLayout<2, 128, 4, 3>());
+  if (args.vectors <= 288) return launch(BackwardLayout<3, 96, 4, 3>());
   if (args.vectors <= 512) {
-    const int64_t blocks = launch(BackwardLayout<4, 128, 3, 2, true>());
+    const int64_t blocks = launch(BackwardLayout<4, 128, 2, 4>());
     return blocks > 0 ? blocks : launch(BackwardLayout<2, 256, 1, 3>());
   }
+  if (args.vectors <= 672) return launch(BackwardLayout<3, 224, 1, 3>());
   if (args.vectors <= 1056) return launch(BackwardLayout<3, 352, 1, 3>());
-  if (args.vectors <= 1536) return launch(BackwardLayout<4, 384, 1, 2, true>());
+  if (args.vectors <= 1536) return launch(BackwardLayout<4, 384, 1, 2>());
   if (args.vectors <= 2048) return launch(BackwardLayout<4, 512, 1, 2>());
   return 0;
 }

@@ -1,74 +1,61 @@
 #include "ops/cuda/rope_launch.h"
 
+#include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/positions.cuh"
-#include "ops/cuda/vector.cuh"
 
 namespace megalith::ops::cuda {
 
 namespace {
 
-constexpr int kRopeThreads = 256;
-constexpr int kRopeHeads = 4;  // per thread, which reads their angles once
-
+// Columns are counted over the lower halves of all heads: column c is channel c % half of head c / half.
 template <class T>
-struct RopeOperands {
+struct RopeOperation {
+  template <int kWidth>
+  struct Loaded {
+    Vector<T, kWidth> low, high;
+  };
   Rows<T> x;
-  uint32_t half, heads;
-  uint32_t groups;  // of kRopeHeads heads or fewer: those `groups` apart
-  int64_t rows;
+  uint32_t half;
   RowPositions positions;
   Rows<float> cosines, sines;
   float direction;
-};
 
-// A thread turns one vector of the lower half, and the one it pairs with, of each head of a group. 2^32 threads would
-// turn more than a GPU holds.
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kRopeThreads) rope_kernel(RopeOperands<T> args) {
-  const uint32_t vectors = args.half / kWidth;
-  const uint32_t index = blockIdx.x * kRopeThreads + threadIdx.x;
-  const uint32_t slot = index / vectors;
-  const uint32_t row = slot / args.groups;
-  if (row >= args.rows) return;
-  const uint32_t channel = (index - slot * vectors) * kWidth;
-  const uint32_t group = slot - row * args.groups;
+  __device__ uint32_t head_of(int64_t col) const { return static_cast<uint32_t>(col) / half; }
+  // The place of the column in a row of x.
+  __device__ int64_t low_of(int64_t col) const { return col + int64_t{head_of(col)} * half; }
 
-  Vector<T, kWidth> low[kRopeHeads], high[kRopeHeads];
-#pragma unroll
-  for (uint32_t i = 0; i < kRopeHeads; ++i) {
-    const uint32_t head = group + i * args.groups;
-    if (head >= args.heads) continue;
-    const T* at = args.x.at(row, int64_t{head} * 2 * args.half + channel);
-    low[i] = load_once<kWidth>(at);
-    high[i] = load_once<kWidth>(at + args.half);
+  template <int kWidth>
+  __device__ Loaded<kWidth> load(int64_t row, int64_t col) const {
+    const T* low = x.at(row, low_of(col));
+    return {load_once<kWidth>(low), load_once<kWidth>(low + half)};
   }
-  const int64_t position = position_of(args.positions, row);
-  const Vector<float, kWidth> cosine = load<kWidth>(args.cosines.at(position, channel));
-  const Vector<float, kWidth> sine = load<kWidth>(args.sines.at(position, channel));
+
+  template <int kWidth>
+  __device__ void store(int64_t row, int64_t col, const Loaded<kWidth>& in) const {
+    const int64_t position = position_of(positions, row);
+    const auto channel = static_cast<uint32_t>(col) - head_of(col) * half;
+    float cosine[kWidth], sine[kWidth];
+    load_angles(cosines.at(position, channel), cosine);
+    load_angles(sines.at(position, channel), sine);
+    float low[kWidth], high[kWidth];
 #pragma unroll
-  for (uint32_t i = 0; i < kRopeHeads; ++i) {
-    const uint32_t head = group + i * args.groups;
-    if (head >= args.heads) continue;
-    float turned_low[kWidth], turned_high[kWidth];
-#pragma unroll
-    for (int c = 0; c < kWidth; ++c) {
-      const float s = args.direction * sine[c];
-      turned_low[c] = low[i][c] * cosine[c] - high[i][c] * s;
-      turned_high[c] = high[i][c] * cosine[c] + low[i][c] * s;
+    for (int i = 0; i < kWidth; ++i) {
+      const float s = direction * sine[i];
+      low[i] = in.low[i] * cosine[i] - in.high[i] * s;
+      high[i] = in.high[i] * cosine[i] + in.low[i] * s;
     }
-    T* at = args.x.at(row, int64_t{head} * 2 * args.half + channel);
-    store(at, Vector<T, kWidth>::from(turned_low));
-    store(at + args.half, Vector<T, kWidth>::from(turned_high));
+    T* to = x.at(row, low_of(col));
+    cuda::store(to, Vector<T, kWidth>::from(low));
+    cuda::store(to + half, Vector<T, kWidth>::from(high));
   }
-}
 
-template <int kWidth, class T>
-void launch(const RopeOperands<T>& args, void* stream) {
-  const int64_t threads = args.rows * args.groups * (args.half / kWidth);
-  if (threads == 0) return;
-  rope_kernel<T, kWidth><<<static_cast<unsigned>(divide_up(threads, kRopeThreads)), kRopeThreads, 0,
-                           static_cast<cudaStream_t>(stream)>>>(args);
-}
+  template <int kWidth>
+  __device__ static void load_angles(const float* from, float (&angles)[kWidth]) {
+    const Vector<float, kWidth> vector = cuda::load<kWidth>(from);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) angles[i] = vector[i];
+  }
+};
 
 }  // namespace
 
@@ -77,22 +64,15 @@ void launch_rope(const RopeLaunch& args, void* stream) {
   const int64_t half = args.head_dim / 2;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
-    const int64_t heads = args.extent.cols / args.head_dim;
-    const RopeOperands<T> operands{Rows<T>(args.x),
-                                   static_cast<uint32_t>(half),
-                                   static_cast<uint32_t>(heads),
-                                   static_cast<uint32_t>(divide_up(heads, kRopeHeads)),
-                                   rows,
-                                   args.positions,
-                                   Rows<float>(args.cosines),
-                                   Rows<float>(args.sines),
-                                   args.inverse ? -1.0f : 1.0f};
+    const RopeOperation<T> operation{Rows<T>(args.x),         static_cast<uint32_t>(half),
+                                     args.positions,          Rows<float>(args.cosines),
+                                     Rows<float>(args.sines), args.inverse ? -1.0f : 1.0f};
     const bool wide = half % kFullWidth<T> == 0 && rows_aligned(args.x, rows, sizeof(T)) &&
                       rows_aligned(args.cosines, 2, sizeof(float)) && rows_aligned(args.sines, 2, sizeof(float));
     if (wide) {
-      launch<kFullWidth<T>>(operands, stream);
+      launch_elementwise<kFullWidth<T>>(operation, rows, args.extent.cols / 2, stream);
     } else {
-      launch<1>(operands, stream);
+      launch_elementwise<1>(operation, rows, args.extent.cols / 2, stream);
     }
   });
 }
