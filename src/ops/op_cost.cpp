@@ -137,7 +137,9 @@ OpCost cost_of(const NormForward& args) {
   return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x);
 }
 OpCost cost_of(const NormBackward& args) {
-  return memory_cost(bytes_of(args.dy, args.x, args.mean, args.rstd, args.residual_gradient, args.dx), args.x);
+  OpCost cost = memory_cost(bytes_of(args.dy, args.x, args.mean, args.rstd, args.residual_gradient, args.dx), args.x);
+  if (args.residual_gradient) cost.shape += " residual";
+  return cost;
 }
 OpCost cost_of(const Rope& args) {
   return memory_cost(2.0 * bytes_of(args.x), args.x);

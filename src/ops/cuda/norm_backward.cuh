@@ -44,14 +44,13 @@ __device__ RowStatistics statistics_of(const BackwardOperands<T>& args, int64_t 
 // How a block works: kGroups groups of kThreads threads, each group on a row of its own, kVectors vectors of it per
 // thread; kStages rows of each group are in shared memory or on their way. kSharedDx: the sums of dx, too, are in
 // shared memory, where registers do not suffice.
-template <int kVectorsOf, int kThreadsOf, int kGroupsOf, int kStagesOf, bool kSharedDxOf = false, bool kHoldOf = false>
+template <int kVectorsOf, int kThreadsOf, int kGroupsOf, int kStagesOf, bool kSharedDxOf = false>
 struct BackwardLayout {
   static constexpr int kVectors = kVectorsOf;
   static constexpr int kThreads = kThreadsOf;
   static constexpr int kGroups = kGroupsOf;
   static constexpr int kStages = kStagesOf;
   static constexpr bool kSharedDx = kSharedDxOf;
-  static constexpr bool kHold = kHoldOf;
   static constexpr int kWarps = kThreads / kWarp;
   static constexpr int kBlock = kThreads * kGroups;
   static constexpr int kRing = 3 * kStages * kVectors * kBlock;  // slots of 16 bytes
@@ -241,15 +240,10 @@ __global__ void __launch_bounds__(Layout::kBlock)
     wait_copies<Layout::kStages - 1>();
     float plain = 0.0f;
     float along = 0.0f;
-    Vector<T, kWidth> held_dy[kVectors], held_x[kVectors];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
       const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
-      if constexpr (Layout::kHold) {
-        held_dy[v] = dy;
-        held_x[v] = x;
-      }
       keep_packed(weight[v]);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -270,12 +264,8 @@ __global__ void __launch_bounds__(Layout::kBlock)
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       keep_packed(weight[v]);
-      if constexpr (Layout::kHold) {
-        keep_packed(held_dy[v]);
-        keep_packed(held_x[v]);
-      }
-      const Vector<T, kWidth> dy = Layout::kHold ? held_dy[v] : ring.take(stage, Ring::kDy, v);
-      const Vector<T, kWidth> x = Layout::kHold ? held_x[v] : ring.take(stage, Ring::kX, v);
+      const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
+      const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
       float gradients[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
