@@ -47,7 +47,8 @@ struct SoftmaxSum {
   float maximum = -FLT_MAX / 2;
   float sum = 0.0f;
 
-  __device__ float base() const { return maximum * kLog2e; }
+  // Rounded the same way wherever it is used: not to be contracted with a sum.
+  __device__ float base() const { return __fmul_rn(maximum, kLog2e); }
 
   __device__ void merge(const SoftmaxSum& other) {
     const SoftmaxSum both{fmaxf(maximum, other.maximum)};
