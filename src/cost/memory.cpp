@@ -40,7 +40,8 @@ class Sizes {
 
   int64_t batch() const {
     const int64_t of_micro_batch = 4 * Arena::footprint(DType::i32, tokens()) + Arena::footprint(main_, tokens()) +
-                                   Arena::footprint(DType::i64, in_.batch) + Arena::footprint(DType::i32, in_.batch);
+                                   Arena::footprint(DType::i64, in_.batch) + Arena::footprint(DType::i32, in_.batch) +
+                                   Arena::footprint(DType::i32, in_.document_bounds);
     return in_.batches * of_micro_batch + Arena::footprint(main_, tokens()) + 2 * Arena::kAlignment;
   }
 

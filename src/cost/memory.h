@@ -52,6 +52,7 @@ struct MemoryInputs {
   bool norm_has_mean = true;
   bool keeps_recomputable = true;  // norm and activation outputs are kept
   bool hidden_dropout = false;
+  int64_t document_bounds = 0;  // of a micro batch, for attention; 0: none
   int64_t attention_scratch_elements = 0;
   int64_t norm_scratch_elements = 0;
   int64_t qkv_bias_scratch_elements = 0;     // 0: no bias

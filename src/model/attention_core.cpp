@@ -37,6 +37,7 @@ void AttentionCore::forward(const Context& context, Tensor qkv, Tensor mixed, Te
                           .query_offset = context.position_offset,
                           .scale = scale(),
                           .document_starts = context.document_starts,
+                          .document_bounds = context.document_bounds,
                           .dropout = dropout(context),
                           .head_offset = head_offset(context),
                           .scratch = allocate_scratch(context, context.batch, seen.k.rows() / context.batch)});
@@ -66,6 +67,7 @@ void AttentionCore::backward(const Context& context, Tensor qkv, Tensor mixed, T
                                            .kv_heads = config_.kv_heads,
                                            .scale = scale(),
                                            .document_starts = context.document_starts,
+                                           .document_bounds = context.document_bounds,
                                            .dropout = dropout(context),
                                            .head_offset = head_offset(context),
                                            .deterministic = context.deterministic,
@@ -233,6 +235,7 @@ ops::Dropout AttentionCore::dropout_of_block(const Context& context, int64_t seq
 }
 
 Tensor AttentionCore::allocate_scratch(const Context& context, int64_t batch, int64_t keys) const {
+  const Tensor& bounds = context.document_bounds;
   const int64_t elements = ops::attention_scratch(context.stream.device(),
                                                   {.dtype = config_.compute,
                                                    .batch = batch,
@@ -240,7 +243,8 @@ Tensor AttentionCore::allocate_scratch(const Context& context, int64_t batch, in
                                                    .kv_heads = config_.kv_heads,
                                                    .query_length = context.length,
                                                    .key_length = keys,
-                                                   .head_dim = config_.head_dim},
+                                                   .head_dim = config_.head_dim,
+                                                   .documents = bounds ? bounds.elements() - 1 : 0},
                                                   context.stream.pool().threads());
   return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
 }

@@ -54,6 +54,7 @@ struct Context {
   Tensor sample_ids = {};       // (batch) i64: the samples' numbers in the training order
   Tensor first_positions = {};  // (batch) i32: where each sequence begins in its sample; absent: at 0
   Tensor document_starts = {};  // (tokens) i32: where attention stops looking back; absent: at the sample's start
+  Tensor document_bounds = {};  // as ops/attention.h has them; absent: of too many documents, or of none
   Tensor positions = {};        // (tokens) i32; absent: counted along the sequence
   uint64_t seed = 0;
   const uint64_t* step = nullptr;  // in the memory of the stream's device

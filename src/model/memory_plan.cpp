@@ -35,6 +35,8 @@ std::vector<cost::MemoryInputs::Chunk> chunks_of(const StagePlan& plan) {
 void add_scratch(cost::MemoryInputs& inputs, const MemoryRequest& request, const StagePlan& plan) {
   const ModelConfig& c = plan.config;
   const bool shares_samples = inputs.context_ranks > 1;
+  const int64_t documents = document_room(request, plan);
+  if (documents > 0) inputs.document_bounds = documents + 1;
   inputs.attention_scratch_elements =
       ops::attention_scratch(request.device,
                              {.dtype = c.compute,
@@ -43,7 +45,8 @@ void add_scratch(cost::MemoryInputs& inputs, const MemoryRequest& request, const
                               .kv_heads = c.kv_heads,
                               .query_length = plan.shape.length,
                               .key_length = shares_samples ? request.length : plan.shape.length,
-                              .head_dim = c.head_dim},
+                              .head_dim = c.head_dim,
+                              .documents = documents},
                              request.threads);
   inputs.norm_scratch_elements = ops::norm_backward_scratch(plan.shape.rows, c.hidden);
   if (c.bias) {
@@ -56,6 +59,13 @@ void add_scratch(cost::MemoryInputs& inputs, const MemoryRequest& request, const
 }
 
 }  // namespace
+
+int64_t document_room(const MemoryRequest& request, const StagePlan& plan) {
+  const ModelConfig& c = plan.config;
+  const bool has_use = c.masks_documents && c.attention_dropout == 0.0 && c.compute == DType::bf16 &&
+                       request.device == Device::cuda && request.layout.context == 1;
+  return has_use ? ops::document_room(plan.shape.tokens()) : 0;
+}
 
 cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& plan,
                                  const parallel::Placement& placement, int64_t replica) {

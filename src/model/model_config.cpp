@@ -43,6 +43,7 @@ ModelConfig make_model_config(const config::Run& run, int64_t vocabulary) {
       .init_std = m.init_method_std,
       .hidden_dropout = m.hidden_dropout,
       .attention_dropout = m.attention_dropout,
+      .masks_documents = m.data.reset_attention_mask,
       .compute = config::compute_dtype(run.trainer),
       .recompute = parse_recompute(m.activations_checkpoint_granularity),
       .recompute_layers = std::max<int64_t>(1, m.activations_checkpoint_num_layers),

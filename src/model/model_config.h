@@ -35,6 +35,7 @@ struct ModelConfig {
   double init_std = 0.02;
   double hidden_dropout = 0.0;
   double attention_dropout = 0.0;
+  bool masks_documents = false;  // a token sees no other document than its own
   DType compute = DType::f32;
   Recompute recompute = Recompute::none;
   // Under full recompute: how many blocks are made again together, or whether only so many of each chunk's first are,

@@ -13,6 +13,8 @@ namespace megalith::ops {
 //   It does not fall along a sample. With dropout, probability p of each weight is dropped: channel =
 //   (head_offset + head) * dropout_keys + key, position = that of the query; dropout_keys are the keys of a whole
 //   sample (0: Tk), head_offset is what comes before where ranks divide the heads.
+//   document_bounds (D+1) i32, optional beside document_starts: the rows of q at which the documents of the batch
+//   begin, ascending; what is left of it holds the number of rows. Where Tq = Tk, a GPU leaves such documents to cuDNN.
 struct AttentionForward {
   Tensor q;
   Tensor k;

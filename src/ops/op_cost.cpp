@@ -128,8 +128,11 @@ OpCost cost_of(const BiasGradient& args) {
 OpCost cost_of(const NormalInit& args) {
   return memory_cost(bytes_of(args.x), args.x);
 }
+// A row of a table is read for each token; of the positions, at most as often as there are rows.
 OpCost cost_of(const EmbeddingForward& args) {
-  return memory_cost(2.0 * bytes_of(args.out) + bytes_of(args.ids), args.out);
+  const int64_t positions = std::min(args.out.rows(), args.positions_table ? args.positions_table.rows() : 0);
+  const auto position_bytes = static_cast<double>(positions * args.out.cols() * size_of(args.out.dtype));
+  return memory_cost(2.0 * bytes_of(args.out) + bytes_of(args.ids) + position_bytes, args.out);
 }
 // A row of the gradient is read and written for each token, at most as often as there are rows.
 OpCost cost_of(const EmbeddingBackward& args) {
@@ -143,7 +146,9 @@ OpCost cost_of(const NormForward& args) {
   return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x);
 }
 OpCost cost_of(const NormBackward& args) {
-  return memory_cost(bytes_of(args.dy, args.x, args.mean, args.rstd, args.residual_gradient, args.dx), args.x);
+  OpCost cost = memory_cost(bytes_of(args.dy, args.x, args.mean, args.rstd, args.residual_gradient, args.dx), args.x);
+  if (args.residual_gradient) cost.shape += " residual";
+  return cost;
 }
 OpCost cost_of(const Rope& args) {
   return memory_cost(2.0 * bytes_of(args.x), args.x);

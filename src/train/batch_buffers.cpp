@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "data/document_bounds.h"
+
 namespace megalith::train {
 
 BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes) : sizes_(sizes) {
@@ -16,6 +18,9 @@ BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes) : s
     room.all.weights = arena.allocate("weights", sizes.main, {tokens});
     room.all.sample_ids = arena.allocate("sample_ids", DType::i64, {sizes.batch});
     room.all.first_positions = arena.allocate("first_positions", DType::i32, {sizes.batch});
+    if (sizes.document_room > 0) {
+      room.all.document_bounds = arena.allocate("document_bounds", DType::i32, {sizes.document_room + 1});
+    }
     const int64_t units = (arena.used() - begin) / size_of(DType::i32);
     room.bytes = Tensor(room.all.ids.data, DType::i32, {units}, stream.device());
   }
@@ -44,6 +49,7 @@ void BatchBuffers::upload(Stream& stream, int64_t number, const data::MicroBatch
   room.seen.ids = put(micro_batch.inputs, room.all.ids);
   room.seen.targets = put(micro_batch.targets, room.all.targets);
   room.seen.document_starts = put(micro_batch.document_starts, room.all.document_starts);
+  room.seen.document_bounds = put(document_bounds(micro_batch), room.all.document_bounds);
   room.seen.positions = put(micro_batch.position_ids, room.all.positions);
   room.seen.sample_ids = put(micro_batch.sample_ids, room.all.sample_ids);
   room.seen.first_positions = put(micro_batch.first_positions, room.all.first_positions);
@@ -54,6 +60,15 @@ void BatchBuffers::upload(Stream& stream, int64_t number, const data::MicroBatch
   });
   copy(stream, Tensor(staging.memory->data(), room.bytes.dtype, room.bytes.shape), room.bytes);
   staging.uploaded.record(stream);
+}
+
+// Empty where there are none, no room for any, or too many.
+std::vector<int32_t> BatchBuffers::document_bounds(const data::MicroBatch& micro_batch) const {
+  if (sizes_.document_room == 0 || micro_batch.document_starts.empty()) return {};
+  std::vector<int32_t> bounds = data::cu_seqlens(micro_batch.document_starts, sizes_.length);
+  if (std::ssize(bounds) > sizes_.document_room + 1) return {};
+  bounds.resize(static_cast<size_t>(sizes_.document_room + 1), bounds.back());
+  return bounds;
 }
 
 }  // namespace megalith::train

@@ -18,7 +18,8 @@ Stage::Stage(const StageParts& parts)
                {.main = main_dtype(parts.plan.config.compute),
                 .batch = parts.plan.shape.batch,
                 .length = parts.plan.shape.length,
-                .count = parts.plan.batches()}) {
+                .count = parts.plan.batches(),
+                .document_room = parts.document_room}) {
   const model::StagePlan& plan = parts.plan;
   for (size_t i = 0; i < plan.parts.size(); ++i) {
     chunks_.push_back(std::make_unique<model::Chunk>(plan.config, parts.store, rope_, plan.parts[i],
@@ -105,7 +106,7 @@ void Stage::forward(const Step& step) {
     if (chunk.part().has_head) ops::sum(parts_.stream, {.x = losses_, .total = loss_sum_, .adds = !is_first});
   };
   if (records_ && step.training && !watched) {
-    recorded_[is_first ? 0 : 1].forward.run(parts_.stream, body);
+    recorded(step).forward.run(parts_.stream, body);
   } else {
     body();
   }
@@ -132,10 +133,15 @@ void Stage::backward(const Step& step) {
   }
   const auto body = [&] { chunk.backward(context(step), pass(step)); };
   if (records_) {
-    recorded_[step.action().micro_batch == 0 ? 0 : 1].backward.run(parts_.stream, body);
+    recorded(step).backward.run(parts_.stream, body);
   } else {
     body();
   }
+}
+
+Stage::Recorded& Stage::recorded(const Step& step) {
+  const size_t others = step.action().micro_batch == 0 ? 0 : 1;
+  return recorded_[others + (batches_[step.operands().batch].document_bounds ? 2 : 0)];
 }
 
 void Stage::exchange(const Step& step) {
@@ -214,6 +220,7 @@ model::Context Stage::context(const Step& step) const {
           .sample_ids = batch.sample_ids,
           .first_positions = batch.first_positions,
           .document_starts = batch.document_starts,
+          .document_bounds = batch.document_bounds,
           .positions = batch.positions,
           .seed = parts_.seed,
           .step = &parts_.scalars->step,

@@ -25,6 +25,7 @@ struct StageParts {
   Arena& scratch;
   Arena& batch;
   int64_t deferred_bytes_per_layer = 0;
+  int64_t document_room = 0;
   parallel::ContextSplit split = {};
   const ops::StepScalars* scalars = nullptr;  // in the memory of the device
   uint64_t seed = 0;                          // of dropout
@@ -90,13 +91,15 @@ class Stage {
   std::vector<comm::Pending> exchanges_;  // by action
   std::vector<int64_t> bucket_layers_;    // a bucket's gradients are complete when backward has come to this layer
   std::vector<bool> is_reduced_;          // in this backward
-  model::LayerHooks hooks_;  // of a forward that waits for weights and of a last backward
+  model::LayerHooks hooks_;               // of a forward that waits for weights and of a last backward
   int64_t chunk_in_hooks_ = 0;
 
   struct Recorded {
     RecordedWork forward, backward;
   };
-  std::array<Recorded, 2> recorded_;  // of the first micro batch of a step, and of any other
+  Recorded& recorded(const Step& step);
+  // Of the first micro batch of a step, and of any other; both without document bounds, and with.
+  std::array<Recorded, 4> recorded_;
   bool may_record_ = false;
   bool records_ = false;
 };

@@ -26,6 +26,7 @@ struct Case {
   int64_t batch, queries, keys, heads, kv_heads, dim;
   double dropout = 0.0;
   int64_t document = 0;  // the length of documents in a sample; 0: a sample is one document
+  int64_t room = 0;      // for documents in their bounds; 0: there are no bounds
   int64_t unseen = 0;    // keys after the last query
   int64_t head_offset = 0;
   int64_t dropout_keys = 0;
@@ -55,6 +56,13 @@ const std::vector<Case> kDocumentCases = {{2, 256, 256, 2, 1, 64, 0.0, 40},
                                           {1, 1000, 1000, 2, 2, 128, 0.0, 300},
                                           {1, 500, 500, 4, 2, 96, 0.1, 7},
                                           {2, 1024, 1024, 2, 1, 64, 0.1, 1000}};
+const std::vector<Case> kBoundsCases = {{2, 256, 256, 2, 1, 64, 0.0, 1000, 2},     // a sample is one document
+                                        {2, 256, 256, 2, 2, 64, 0.0, 256, 8},      // cut elsewhere in each sample
+                                        {2, 256, 256, 4, 1, 64, 0.0, 40, 16},      // many short ones
+                                        {1, 500, 500, 4, 2, 96, 0.0, 7, 100},      // shorter than any tile
+                                        {1, 1000, 1000, 2, 2, 128, 0.0, 300, 64},  // room for many more
+                                        {3, 777, 777, 4, 1, 128, 0.0, 130, 32},
+                                        {1, 2048, 2048, 8, 2, 128, 0.0, 600, 4}};
 const std::vector<Case> kOffsetCases = {
     {2, 1, 300, 4, 2, 64}, {1, 5, 261, 2, 2, 128, 0.3}, {1, 140, 1000, 4, 1, 64}, {1, 128, 256, 2, 2, 80, 0.0, 100}};
 // The last queries of a sample, as cuDNN takes them.
@@ -111,8 +119,8 @@ std::vector<Case> join(std::initializer_list<std::vector<Case>> lists) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("batch {} queries {} from {} keys {} heads {}/{} dim {} dropout {} documents of {}", c.batch,
-                     c.queries, c.offset(), c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.document);
+  return fmt::format("batch {} queries {} from {} keys {} heads {}/{} dim {} dropout {} documents of {}, room for {}",
+                     c.batch, c.queries, c.offset(), c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.document, c.room);
 }
 
 Named inputs_of(const Case& c) {
@@ -137,6 +145,18 @@ std::vector<int32_t> starts_of(const Case& c) {
   return starts;
 }
 
+// The rows at which documents begin, then the number of rows as often as there is room.
+std::vector<int32_t> bounds_of(const Case& c) {
+  const std::vector<int32_t> starts = starts_of(c);
+  std::vector<int32_t> bounds;
+  for (int64_t row = 0; row < c.q_rows(); ++row) {
+    if (starts[static_cast<size_t>(row)] == row % c.queries) bounds.push_back(static_cast<int32_t>(row));
+  }
+  EXPECT_LE(bounds.size(), c.room);
+  bounds.resize(static_cast<size_t>(c.room + 1), static_cast<int32_t>(c.q_rows()));
+  return bounds;
+}
+
 AttentionShape shape_of(const Case& c, DType dtype) {
   return {.dtype = dtype,
           .batch = c.batch,
@@ -144,12 +164,13 @@ AttentionShape shape_of(const Case& c, DType dtype) {
           .kv_heads = c.kv_heads,
           .query_length = c.queries,
           .key_length = c.keys,
-          .head_dim = c.dim};
+          .head_dim = c.dim,
+          .documents = c.room};
 }
 
 // The tensors of a case, wherever they lie.
 struct Tensors {
-  Tensor q, k, v, out, log_sum_exp, dout, dq, dk, dv, starts, ids, scratch;
+  Tensor q, k, v, out, log_sum_exp, dout, dq, dk, dv, starts, bounds, ids, scratch;
   const uint64_t* step = nullptr;
 
   Dropout dropout(const Case& c) const {
@@ -168,6 +189,7 @@ struct Tensors {
             .query_offset = c.offset(),
             .scale = c.scale(),
             .document_starts = c.document == 0 ? Tensor{} : starts,
+            .document_bounds = bounds,
             .dropout = dropout(c),
             .head_offset = c.head_offset,
             .dropout_keys = c.dropout_keys,
@@ -189,6 +211,7 @@ struct Tensors {
             .query_offset = c.offset(),
             .scale = c.scale(),
             .document_starts = c.document == 0 ? Tensor{} : starts,
+            .document_bounds = bounds,
             .dropout = dropout(c),
             .head_offset = c.head_offset,
             .dropout_keys = c.dropout_keys,
@@ -338,6 +361,7 @@ class GpuCase {
                 .dk = dkv().tensor().slice_cols(k_begin, k_begin + c.kv_cols()),
                 .dv = dkv().tensor().slice_cols(k_begin + c.kv_cols(), k_begin + 2 * c.kv_cols()),
                 .starts = upload_vector(stream, arena_, "starts", starts_of(c)),
+                .bounds = c.room == 0 ? Tensor{} : upload_vector(stream, arena_, "bounds", bounds_of(c)),
                 .ids = upload_vector(stream, arena_, "ids", sample_ids_of(c)),
                 .scratch = scratch_.tensor(),
                 .step = static_cast<const uint64_t*>(step.data)};
@@ -411,6 +435,10 @@ TEST_F(CudaAttention, CudnnMatchesTheCpu) {
   expect_path(AttentionPath::cudnn, DType::bf16, cases, true);
 }
 
+TEST_F(CudaAttention, CudnnFindsDocumentsByTheirBounds) {
+  expect_path(AttentionPath::cudnn, DType::bf16, kBoundsCases, false);
+}
+
 TEST_F(CudaAttention, TensorCoresMatchTheCpu) {
   const auto cases = join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kTailCases, kPlacedCases});
   expect_path(AttentionPath::tensor_cores, DType::bf16, cases, true);
@@ -426,8 +454,8 @@ TEST_F(CudaAttention, GenericKernelMatchesTheCpu) {
 
 TEST_F(CudaAttention, TheChosenPathMatchesTheCpu) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const Case& c :
-         join({kPlainCases, kDropoutCases, kDocumentCases, kOffsetCases, kTailCases, kPlacedCases, kOddCases})) {
+    for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases, kBoundsCases, kOffsetCases, kTailCases,
+                               kPlacedCases, kOddCases})) {
       for (const bool deterministic : {true, false}) {
         SCOPED_TRACE(fmt::format("{} {} deterministic {}", describe(c), name_of(dtype), deterministic));
         expect_close(GpuCase(*stream_, c, dtype).run(nullptr, deterministic), expected_of(c),
@@ -438,7 +466,7 @@ TEST_F(CudaAttention, TheChosenPathMatchesTheCpu) {
 }
 
 TEST_F(CudaAttention, DeterministicBackwardRepeatsBitForBit) {
-  for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases, kTailCases, kPlacedCases})) {
+  for (const Case& c : join({kPlainCases, kDropoutCases, kDocumentCases, kBoundsCases, kTailCases, kPlacedCases})) {
     SCOPED_TRACE(describe(c));
     const Named first = GpuCase(*stream_, c, DType::bf16).run(nullptr, true);
     const Named second = GpuCase(*stream_, c, DType::bf16).run(nullptr, true);
@@ -479,6 +507,7 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
   EXPECT_EQ(attention_path(plain), AttentionPath::cudnn);
   EXPECT_EQ(with([](auto& traits) { traits.has_dropout = true; }), AttentionPath::tensor_cores);
   EXPECT_EQ(with([](auto& traits) { traits.has_documents = true; }), AttentionPath::tensor_cores);
+  EXPECT_EQ(with([](auto& traits) { traits.has_documents = traits.has_bounds = true; }), AttentionPath::cudnn);
   EXPECT_EQ(with([](auto& traits) { traits.is_square = false; }), AttentionPath::tensor_cores);
   const auto tail = [](int64_t queries) {
     return [queries](cuda::AttentionTraits& traits) {

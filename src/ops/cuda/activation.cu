@@ -152,7 +152,7 @@ void launch_gelu_sums(const GeluBackwardOperation<T>& operation, const GeluBackw
                       void* stream) {
   const auto [rows, cols, element] = args.extent;
   if (rows == 0 || cols == 0) return;
-  constexpr int kUnroll = 4;
+  constexpr int kUnroll = 2;
   const int64_t partials =
       wide ? launch_sum_columns<kFullWidth<T>, kUnroll>(operation, rows, cols, args.partials, args.max_partials, stream)
            : launch_sum_columns<1, kUnroll>(operation, rows, cols, args.partials, args.max_partials, stream);

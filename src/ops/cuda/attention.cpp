@@ -15,8 +15,8 @@ namespace megalith::ops::cuda {
 namespace {
 
 // What the checks of both directions have in common. The kernels count in 32 bits, and grids are bounded.
-void check_shape(const AttentionShape& shape, double scale, const Tensor& document_starts, const Dropout& dropout,
-                 const Tensor& scratch) {
+void check_shape(const AttentionShape& shape, double scale, const Tensor& document_starts,
+                 const Tensor& document_bounds, const Dropout& dropout, const Tensor& scratch) {
   constexpr int64_t kMaxGrid = 65535;
   constexpr int64_t kMaxLength = int64_t{1} << 30;
   element_of(shape.dtype);  // refuses fp64
@@ -27,6 +27,8 @@ void check_shape(const AttentionShape& shape, double scale, const Tensor& docume
   MEGALITH_CHECK(scale > 0.0, "scale {}", scale);
   const int64_t rows = shape.batch * shape.query_length;
   if (document_starts) check_vector(document_starts, "document_starts", DType::i32, rows);
+  if (document_bounds) check_vector(document_bounds, "document_bounds", DType::i32, shape.documents + 1);
+  MEGALITH_CHECK(document_starts || !document_bounds, "document_bounds without document_starts");
   MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
                  dropout.probability);
   if (dropout.probability > 0.0) {
@@ -49,6 +51,10 @@ void check_place(const Args& args, const AttentionShape& shape) {
                  "dropout of heads from {} on, {} keys of {}", args.head_offset, shape.key_length, args.dropout_keys);
 }
 
+int64_t documents_in(const Tensor& document_bounds) {
+  return document_bounds ? document_bounds.elements() - 1 : 0;
+}
+
 AttentionShape checked_shape(const AttentionForward& args) {
   const AttentionShape shape{.dtype = args.q.dtype,
                              .batch = args.batch,
@@ -56,14 +62,15 @@ AttentionShape checked_shape(const AttentionForward& args) {
                              .kv_heads = args.kv_heads,
                              .query_length = div_exact(args.q.rows(), args.batch),
                              .key_length = div_exact(args.k.rows(), args.batch),
-                             .head_dim = div_exact(args.q.cols(), args.heads)};
+                             .head_dim = div_exact(args.q.cols(), args.heads),
+                             .documents = documents_in(args.document_bounds)};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.k, "k", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.v, "v", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.out, "out", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
+  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
   check_place(args, shape);
   return shape;
 }
@@ -76,7 +83,8 @@ AttentionShape checked_shape(const AttentionBackward& args) {
                              .kv_heads = args.kv_heads,
                              .query_length = div_exact(rows, args.batch),
                              .key_length = div_exact(args.k.rows(), args.batch),
-                             .head_dim = div_exact(args.q.cols(), args.heads)};
+                             .head_dim = div_exact(args.q.cols(), args.heads),
+                             .documents = documents_in(args.document_bounds)};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, rows, args.q.cols());
   check_matrix(args.dq, "dq", shape.dtype, rows, args.q.cols());
@@ -87,7 +95,7 @@ AttentionShape checked_shape(const AttentionBackward& args) {
   check_matrix(args.dk, "dk", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.dv, "dv", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.dropout, args.scratch);
+  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
   check_place(args, shape);
   return shape;
 }
@@ -106,6 +114,7 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
+          .has_bounds = static_cast<bool>(args.document_bounds),
           .queries = shape.query_length,
           .is_square = shape.query_length == shape.key_length,
           .ends_together = args.query_offset + shape.query_length == shape.key_length};
@@ -117,6 +126,7 @@ AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& s
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out, args.dout, args.dq, args.dk, args.dv}),
           .has_dropout = args.dropout.probability > 0.0,
           .has_documents = static_cast<bool>(args.document_starts),
+          .has_bounds = static_cast<bool>(args.document_bounds),
           .queries = shape.query_length,
           .is_square = shape.query_length == shape.key_length,
           .ends_together = args.query_offset + shape.query_length == shape.key_length};

@@ -15,6 +15,7 @@ struct AttentionTraits {
   bool is_aligned = false;  // rows and pointers of all matrices, to 16 bytes
   bool has_dropout = false;
   bool has_documents = false;
+  bool has_bounds = false;  // of the documents
   int64_t queries = 0;
   bool is_square = false;      // as many queries as keys
   bool ends_together = false;  // the last query stands at the last key
@@ -28,14 +29,17 @@ constexpr AttentionPath own_attention_path(const AttentionTraits& traits) {
 }
 
 // cuDNN may still refuse the shape. It builds a plan for each, which fewer queries than keys are worth where they are
-// many: generation meets another number of keys with each token. Its dropout draws from another generator, and its
-// packed sequences need a bound on the number of documents, which a sample does not have.
+// many: generation meets another number of keys with each token. Its dropout draws from another generator, and it finds
+// documents by their bounds.
 constexpr AttentionPath attention_path(const AttentionTraits& traits) {
   constexpr int64_t kMaxCudnnDim = 256;
   constexpr int64_t kMinQueries = 64;
+  constexpr int64_t kDocumentDim = 16;  // cuDNN's frontend knows of wrong results for others
   const bool fits_mask = traits.is_square || (traits.ends_together && traits.queries >= kMinQueries);
+  const bool fits_documents =
+      !traits.has_documents || (traits.has_bounds && traits.is_square && traits.head_dim % kDocumentDim == 0);
   const bool fits_cudnn = traits.dtype == DType::bf16 && traits.is_aligned && traits.head_dim % 8 == 0 &&
-                          traits.head_dim <= kMaxCudnnDim && fits_mask && !traits.has_dropout && !traits.has_documents;
+                          traits.head_dim <= kMaxCudnnDim && fits_mask && !traits.has_dropout && fits_documents;
   return fits_cudnn ? AttentionPath::cudnn : own_attention_path(traits);
 }
 

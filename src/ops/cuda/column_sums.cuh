@@ -29,13 +29,22 @@ __global__ void __launch_bounds__(kSumLanes* kSumParts)
   constexpr int kRows = kSumParts * kUnroll;
   float sums[kWidth] = {};
   if (col < cols) {
-    const int64_t step = partial_rows * kRows;
-    for (int64_t row = int64_t{partial_row} * kRows + threadIdx.y; row < rows; row += step) {
-      typename Operation::template Loaded<kWidth> held[kUnroll];
+    using Loaded = typename Operation::template Loaded<kWidth>;
+    Loaded next[kUnroll];
+    const auto fetch = [&](int64_t row) {
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (row + i * kSumParts < rows) held[i] = operation.template load<kWidth>(row + i * kSumParts, col);
+        if (row + i * kSumParts < rows) next[i] = operation.template load<kWidth>(row + i * kSumParts, col);
       }
+    };
+    const int64_t step = partial_rows * kRows;
+    int64_t row = int64_t{partial_row} * kRows + threadIdx.y;
+    fetch(row);
+    for (; row < rows; row += step) {
+      Loaded held[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) held[i] = next[i];
+      fetch(row + step);
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
         if (row + i * kSumParts >= rows) continue;
@@ -61,7 +70,8 @@ __global__ void __launch_bounds__(kSumLanes* kSumParts)
   }
 }
 
-// The number of rows of partial sums, at most `max_partials`. kUnroll: rows of a thread that are on their way at once.
+// The number of rows of partial sums, at most `max_partials`. kUnroll: rows of a thread that are on their way while it
+// works on as many.
 template <int kWidth, int kUnroll, class Operation>
 int64_t launch_sum_columns(const Operation& operation, int64_t rows, int64_t cols, float* partials,
                            int64_t max_partials, void* stream) {
@@ -90,7 +100,7 @@ struct Totals {
 };
 
 constexpr int kTotalLanes = 32;
-constexpr int kTotalParts = 32;
+constexpr int kTotalParts = 8;  // small blocks, all at work at the same time
 
 static __global__ void __launch_bounds__(kTotalLanes* kTotalParts)
     add_totals_kernel(const __grid_constant__ Totals totals, int64_t rows, int64_t cols) {
@@ -99,7 +109,7 @@ static __global__ void __launch_bounds__(kTotalLanes* kTotalParts)
   __shared__ float parts[kTotalParts][kTotalLanes];
   float sum = 0.0f;
   if (col < cols) {
-#pragma unroll 4
+#pragma unroll 16
     for (int64_t row = threadIdx.y; row < rows; row += kTotalParts) sum += partials[row * cols + col];
   }
   parts[threadIdx.y][threadIdx.x] = sum;

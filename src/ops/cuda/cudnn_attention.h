@@ -7,8 +7,8 @@
 
 namespace megalith::ops::cuda {
 
-// Causal attention by cuDNN: bf16, the last query at the last key, no dropout, no documents. Each shape has a plan,
-// built when the shape is first met and kept; building takes a while and runs nothing on the stream.
+// Causal attention by cuDNN: bf16, the last query at the last key, no dropout, documents by their bounds. Each shape
+// has a plan, built when the shape is first met and kept; building takes a while and runs nothing on the stream.
 class CudnnAttention {
  public:
   explicit CudnnAttention(Stream& stream);
@@ -17,7 +17,7 @@ class CudnnAttention {
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
   // Asynchronous on the stream. False, and nothing was done: cuDNN has no plan for this shape, or the plan of a
-  // deterministic backward needs more than args.scratch.
+  // backward that is deterministic or has documents needs more than args.scratch.
   bool forward(const AttentionForward& args, const AttentionShape& shape);
   bool backward(const AttentionBackward& args, const AttentionShape& shape);
 

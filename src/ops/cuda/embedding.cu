@@ -9,17 +9,25 @@ namespace {
 
 // ---- forward ----------------------------------------------------------------------------------------------------
 
-// An id or a position that is none makes its row NaN: nothing else can be told from here.
-template <class T, bool kPositions>
+constexpr int kLookupRows = 4;  // per thread
+
+// Where the rows of a thread have their positions: nowhere, in one place, or each in its own.
+enum class LookupPositions { none, shared, own };
+
+// A row of the operation stands for kLookupRows rows of out, `distance` apart: those of a position in as many samples,
+// where they share it. An id or a position that is none makes its row NaN: nothing else can be told from here.
+template <class T, LookupPositions kPositions>
 struct LookupOperation {
+  static constexpr int kPositionRows = kPositions == LookupPositions::own ? kLookupRows : 1;
   template <int kWidth>
   struct Loaded {
-    Vector<T, kWidth> token, position;
+    Vector<T, kWidth> tokens[kLookupRows], positions[kPositionRows];
   };
   const int32_t* ids;
   Rows<T> tokens, positions_table, out;
   int64_t vocabulary, positions_limit;
   RowPositions positions;
+  int64_t rows, distance;
   int64_t first_id;
   bool is_part;
 
@@ -27,6 +35,11 @@ struct LookupOperation {
   __device__ static Vector<T, kWidth> entry(const Rows<T>& table, int64_t limit, int64_t index, int64_t col) {
     if (index < 0 || index >= limit) return Vector<T, kWidth>::filled(__int_as_float(0x7fffffff));
     return cuda::load<kWidth>(table.at(index, col));
+  }
+  __device__ int64_t first_row(int64_t row) const {
+    if constexpr (kPositions != LookupPositions::shared) return row;
+    const auto group = static_cast<uint32_t>(row) / static_cast<uint32_t>(distance);
+    return row + int64_t{group} * (kLookupRows - 1) * distance;
   }
 
   // Zeros where another part of the table has the id.
@@ -39,30 +52,48 @@ struct LookupOperation {
 
   template <int kWidth>
   __device__ Loaded<kWidth> load(int64_t row, int64_t col) const {
+    const int64_t first = first_row(row);
     Loaded<kWidth> in;
-    in.token = token_of<kWidth>(row, col);
-    if constexpr (kPositions) {
-      in.position = entry<kWidth>(positions_table, positions_limit, position_of(positions, row), col);
+    if constexpr (kPositions == LookupPositions::shared) {
+      in.positions[0] = entry<kWidth>(positions_table, positions_limit, position_of(positions, first), col);
+    }
+#pragma unroll
+    for (int i = 0; i < kLookupRows; ++i) {
+      const int64_t at = first + i * distance;
+      if (at >= rows) continue;
+      in.tokens[i] = token_of<kWidth>(at, col);
+      if constexpr (kPositions == LookupPositions::own) {
+        in.positions[i] = entry<kWidth>(positions_table, positions_limit, position_of(positions, at), col);
+      }
     }
     return in;
   }
+
   template <int kWidth>
   __device__ void store(int64_t row, int64_t col, const Loaded<kWidth>& in) const {
-    if constexpr (!kPositions) {
-      cuda::store(out.at(row, col), in.token);
-    } else {
-      float values[kWidth];
+    const int64_t first = first_row(row);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) values[i] = in.token[i] + in.position[i];
-      cuda::store(out.at(row, col), Vector<T, kWidth>::from(values));
+    for (int i = 0; i < kLookupRows; ++i) {
+      const int64_t at = first + i * distance;
+      if (at >= rows) continue;
+      if constexpr (kPositions == LookupPositions::none) {
+        store_once(out.at(at, col), in.tokens[i]);
+      } else {
+        float values[kWidth];
+#pragma unroll
+        for (int c = 0; c < kWidth; ++c) values[c] = in.tokens[i][c] + in.positions[i % kPositionRows][c];
+        store_once(out.at(at, col), Vector<T, kWidth>::from(values));
+      }
     }
   }
 };
 
-template <class T, bool kPositions>
+template <class T, LookupPositions kPositions>
 void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
   const int64_t rows = args.extent.rows;
   const int64_t cols = args.extent.cols;
+  const bool shared = kPositions == LookupPositions::shared;
+  const int64_t distance = shared ? args.positions.length : divide_up(rows, kLookupRows);
   const LookupOperation<T, kPositions> operation{args.ids,
                                                  Rows<T>(args.tokens_table),
                                                  Rows<T>(args.positions_table),
@@ -70,15 +101,18 @@ void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
                                                  args.vocabulary,
                                                  args.positions_limit,
                                                  args.positions,
+                                                 rows,
+                                                 distance,
                                                  args.first_id,
                                                  args.is_part};
+  const int64_t operation_rows = divide_up(rows, distance * kLookupRows) * distance;
   const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.out, rows, sizeof(T)) &&
                     rows_aligned(args.tokens_table, args.vocabulary, sizeof(T)) &&
                     rows_aligned(args.positions_table, args.positions_limit, sizeof(T));
   if (wide) {
-    launch_elementwise<kFullWidth<T>>(operation, rows, cols, stream);
+    launch_elementwise<kFullWidth<T>, 1>(operation, operation_rows, cols, stream);
   } else {
-    launch_elementwise<1>(operation, rows, cols, stream);
+    launch_elementwise<1, 1>(operation, operation_rows, cols, stream);
   }
 }
 
@@ -182,6 +216,10 @@ __global__ void __launch_bounds__(kScatterLanes* kLongWarps) scatter_long_kernel
   const int place = static_cast<int>(blockIdx.x) * kShortRun;
   const uint32_t key = args.keys[place];
   if (key >= args.limit || (place >= kShortRun && args.keys[place - kShortRun] == key)) return;
+  constexpr int kHalfRun = kShortRun / 2;  // a long run that begins less than kShortRun before holds one of these
+  const bool reaches_back = place >= kHalfRun && args.keys[place - kHalfRun] == key;
+  const bool reaches_on = place + kHalfRun < args.count && args.keys[place + kHalfRun] == key;
+  if (!reaches_back && !reaches_on) return;
   const int begin = find_bound(args.keys, max(0, place - kShortRun), place, key, true);
   const int end = find_bound(args.keys, place, args.count, key, false);
   if (end - begin <= kShortRun) return;
@@ -252,12 +290,15 @@ struct PeriodicOperation {
 }  // namespace
 
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream) {
+  if (args.extent.rows == 0) return;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
-    if (args.positions_table.data != nullptr) {
-      launch_lookup<T, true>(args, stream);
+    if (args.positions_table.data == nullptr) {
+      launch_lookup<T, LookupPositions::none>(args, stream);
+    } else if (args.positions.given == nullptr && args.extent.rows >= kLookupRows * args.positions.length) {
+      launch_lookup<T, LookupPositions::shared>(args, stream);
     } else {
-      launch_lookup<T, false>(args, stream);
+      launch_lookup<T, LookupPositions::own>(args, stream);
     }
   });
 }
@@ -303,9 +344,9 @@ void launch_scatter_periodic(const Extent& extent, const Matrix& dout, int64_t l
     const int64_t positions = length < extent.rows ? length : extent.rows;
     if (cols % kFullWidth<T> == 0 && rows_aligned(dout, extent.rows, sizeof(T)) &&
         rows_aligned(gradient, positions, sizeof(float))) {
-      launch_elementwise<kFullWidth<T>>(operation, positions, cols, stream);
+      launch_elementwise<kFullWidth<T>, 1>(operation, positions, cols, stream);
     } else {
-      launch_elementwise<1>(operation, positions, cols, stream);
+      launch_elementwise<1, 1>(operation, positions, cols, stream);
     }
   });
 }

@@ -12,7 +12,6 @@ namespace {
 // ---- forward: a row belongs to a warp, or to a block where it is long -------------------------------------------
 
 constexpr int kWarpsPerBlock = 4;  // where a row belongs to a warp
-constexpr int kBlockVectors = 4;   // that a thread keeps of a row that belongs to a block
 constexpr int kMaxThreads = 1024;
 constexpr int kAnyThreads = 256;  // where a row is not kept in registers
 
@@ -129,6 +128,11 @@ void launch_forward(const ForwardOperands<T>& args, int threads, void* stream) {
       <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, static_cast<cudaStream_t>(stream)>>>(args);
 }
 
+// Of a block where each thread keeps so many vectors of its row.
+int block_threads(int64_t vectors, int64_t kept) {
+  return static_cast<int>(divide_up(vectors, kept * kWarp)) * kWarp;
+}
+
 template <class T, bool kCentered>
 void launch_forward(const ForwardOperands<T>& args, bool aligned, void* stream) {
   constexpr int kWidth = kFullWidth<T>;
@@ -140,11 +144,10 @@ void launch_forward(const ForwardOperands<T>& args, bool aligned, void* stream) 
     launch_forward<T, kWidth, 2, true, kCentered>(args, kWarpThreads, stream);
   } else if (vectors <= 4 * kWarp) {
     launch_forward<T, kWidth, 4, true, kCentered>(args, kWarpThreads, stream);
-  } else if (vectors <= 8 * kWarp) {
-    launch_forward<T, kWidth, 8, true, kCentered>(args, kWarpThreads, stream);
-  } else if (vectors <= kMaxThreads * kBlockVectors) {
-    const auto threads = static_cast<int>(divide_up(vectors, kBlockVectors * kWarp)) * kWarp;
-    launch_forward<T, kWidth, kBlockVectors, false, kCentered>(args, threads, stream);
+  } else if (vectors <= kMaxThreads) {
+    launch_forward<T, kWidth, 2, false, kCentered>(args, block_threads(vectors, 2), stream);
+  } else if (vectors <= 4 * kMaxThreads) {
+    launch_forward<T, kWidth, 4, false, kCentered>(args, block_threads(vectors, 4), stream);
   } else {
     launch_forward<T, kWidth, 0, false, kCentered>(args, kAnyThreads, stream);
   }

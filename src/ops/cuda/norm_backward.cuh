@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "ops/cuda/async_copy.cuh"
 #include "ops/cuda/column_sums.cuh"
 #include "ops/cuda/norm_launch.h"
@@ -39,53 +41,49 @@ __device__ RowStatistics statistics_of(const BackwardOperands<T>& args, int64_t 
   return {kCentered ? __ldg(args.mean + row) : 0.0f, __ldg(args.rstd + row)};
 }
 
-// The rows that a block works on next travel into shared memory while it works on the ones before. A slot is written
-// and read by one thread alone, so that no barrier is needed.
-template <class T, int kVectors, int kRows>
-struct RowPipe {
-  static constexpr int kWidth = kFullWidth<T>;
-  enum Operand { kDy, kX, kResidual };
-  uint4* slots;
-  int threads;
+// How a block works: kGroups groups of kThreads threads, each group on a row of its own, kVectors vectors of it per
+// thread; kStages rows of each group are in shared memory or on their way. kSharedDx: the sums of dx, too, are in
+// shared memory, where registers do not suffice.
+template <int kVectorsOf, int kThreadsOf, int kGroupsOf, int kStagesOf, bool kSharedDxOf = false>
+struct BackwardLayout {
+  static constexpr int kVectors = kVectorsOf;
+  static constexpr int kThreads = kThreadsOf;
+  static constexpr int kGroups = kGroupsOf;
+  static constexpr int kStages = kStagesOf;
+  static constexpr bool kSharedDx = kSharedDxOf;
+  static constexpr int kWarps = kThreads / kWarp;
+  static constexpr int kBlock = kThreads * kGroups;
+  static constexpr int kRing = 3 * kStages * kVectors * kBlock;  // slots of 16 bytes
+};
 
-  __device__ uint4* slot(Operand operand, int row, int vector) const {
-    return slots + ((operand * kRows + row) * kVectors + vector) * threads + threadIdx.x;
+// The rows that come next travel into shared memory while a group works on the ones before. A slot is written and read
+// by one thread alone, so that no barrier is needed.
+template <class T, class Layout>
+struct RowRing {
+  static constexpr int kWidth = kFullWidth<T>;
+  static constexpr int kStage = 3 * Layout::kVectors * Layout::kBlock;
+  enum Operand { kDy, kX, kResidual };
+  uint4* slots;  // this thread's first
+
+  __device__ uint4* slot(int stage, Operand operand, int vector) const {
+    return slots + stage * kStage + (operand * Layout::kVectors + vector) * Layout::kBlock;
   }
 
-  __device__ void fetch(Operand operand, const Rows<T>& from, int64_t first_row, int64_t rows, int vectors) const {
+  __device__ void fetch(int stage, Operand operand, const Rows<T>& from, int64_t row, int64_t rows, int vectors) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    const T* begin = from.at(min(row, rows - 1), thread * kWidth);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-      for (int v = 0; v < kVectors; ++v) {
-        const int vector = static_cast<int>(threadIdx.x) + v * threads;
-        const bool present = first_row + r < rows && vector < vectors;
-        copy_async(slot(operand, r, v), present ? from.at(first_row + r, int64_t{vector} * kWidth) : from.data,
-                   present);
-      }
+    for (int v = 0; v < Layout::kVectors; ++v) {
+      const bool present = row < rows && thread + v * Layout::kThreads < vectors;
+      copy_async(slot(stage, operand, v), present ? begin + v * Layout::kThreads * kWidth : from.data, present);
     }
   }
 
-  __device__ Vector<T, kWidth> take(Operand operand, int row, int vector) const {
-    const uint4 bits = *slot(operand, row, vector);
+  __device__ Vector<T, kWidth> take(int stage, Operand operand, int vector) const {
+    const uint4 bits = *slot(stage, operand, vector);
     return {{bits.x, bits.y, bits.z, bits.w}};
   }
-  // Four elements of it.
-  __device__ Vector<T, 4> take_piece(Operand operand, int row, int vector, int piece) const {
-    return load<4>(reinterpret_cast<const T*>(slot(operand, row, vector)) + 4 * piece);
-  }
 };
-
-template <class T, int kWidth>
-__device__ void set_piece(Vector<T, kWidth>& vector, int piece, const float (&values)[4]) {
-  const Vector<T, 4> four = Vector<T, 4>::from(values);
-#pragma unroll
-  for (int i = 0; i < Vector<T, 4>::kWords; ++i) vector.word[piece * Vector<T, 4>::kWords + i] = four.word[i];
-}
-
-// At most 128 registers a thread: two blocks of 256, or one of 512, on a multiprocessor.
-constexpr int backward_max_threads(int rows_at_once) {
-  return rows_at_once == 4 ? 256 : 512;
-}
 
 // The compiler would rather keep all elements as floats, twice the registers, than widen them once more.
 template <class T, int kWidth>
@@ -94,201 +92,206 @@ __device__ void keep_packed(Vector<T, kWidth>& vector) {
   for (int i = 0; i < Vector<T, kWidth>::kWords; ++i) asm volatile("" : "+r"(vector.word[i]));
 }
 
-// Sums of kFullWidth columns per vector, in shared memory: 16-byte pieces, those of one index side by side.
-template <int kPieces>
-struct SharedSums {
-  float4* pieces;
-  int threads;
-
-  __device__ float4& at(int vector, int piece) const {
-    return pieces[(vector * kPieces + piece) * threads + static_cast<int>(threadIdx.x)];
-  }
-  __device__ void clear(int vector) const {
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p) at(vector, p) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-  }
-  __device__ void add(int vector, int piece, const float (&values)[4]) const {
-    float4 sum = at(vector, piece);
-    sum.x += values[0];
-    sum.y += values[1];
-    sum.z += values[2];
-    sum.w += values[3];
-    at(vector, piece) = sum;
-  }
-};
-
-// The same in registers.
-template <int kVectors, int kPieces>
+// Sums of a thread's columns, in registers.
+template <int kVectors, int kWidth>
 struct RegisterSums {
-  int threads;
-  float sums[kVectors][kPieces][4] = {};
+  float sums[kVectors][kWidth] = {};
 
-  __device__ float4 at(int vector, int piece) const {
-    const float(&four)[4] = sums[vector][piece];
+  __device__ explicit RegisterSums(float4*) {}
+  __device__ float4 piece(int vector, int piece) const {
+    const float* four = sums[vector] + 4 * piece;
     return make_float4(four[0], four[1], four[2], four[3]);
   }
-  __device__ void add(int vector, int piece, const float (&values)[4]) {
+  __device__ void add(int vector, const float (&values)[kWidth]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums[vector][piece][i] += values[i];
+    for (int i = 0; i < kWidth; ++i) sums[vector][i] += values[i];
   }
 };
 
-template <bool kShared, int kVectors, int kPieces>
-struct DxSums : RegisterSums<kVectors, kPieces> {
-  __device__ DxSums(float4*, int) {}
-};
-template <int kVectors, int kPieces>
-struct DxSums<true, kVectors, kPieces> : SharedSums<kPieces> {
-  __device__ DxSums(float4* pieces, int threads) : SharedSums<kPieces>{pieces, threads} {
+// The same in shared memory: pieces of 16 bytes, those of one index side by side.
+template <int kVectors, int kWidth, int kBlock>
+struct SharedSums {
+  static constexpr int kPieces = kWidth / 4;
+  float4* pieces;  // this thread's first
+
+  __device__ explicit SharedSums(float4* first) : pieces(first) {
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) this->clear(v);
+    for (int i = 0; i < kVectors * kPieces; ++i) pieces[i * kBlock] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
+  __device__ float4 piece(int vector, int piece) const {
+    return pieces[(vector * kPieces + piece) * kBlock];
+  }
+  __device__ void add(int vector, const float (&values)[kWidth]) const {
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      float4 sum = piece(vector, p);
+      sum.x += values[4 * p];
+      sum.y += values[4 * p + 1];
+      sum.z += values[4 * p + 2];
+      sum.w += values[4 * p + 3];
+      pieces[(vector * kPieces + p) * kBlock] = sum;
+    }
   }
 };
 
-// kRows rows at a time, kVectors vectors of each per thread. kSharedDx: the sums of dx are in shared memory, too.
-template <class T, int kVectors, int kRows, bool kCentered, bool kSharedDx>
-__global__ void __launch_bounds__(backward_max_threads(kRows), 512 / backward_max_threads(kRows))
-    norm_backward_kernel(BackwardOperands<T> args) {
-  using Pipe = RowPipe<T, kVectors, kRows>;
-  constexpr int kWidth = kFullWidth<T>;
+// Where nobody asks for them.
+struct NoSums {
+  __device__ explicit NoSums(float4*) {}
+  template <int kWidth>
+  __device__ void add(int, const float (&)[kWidth]) const {}
+};
+
+// Replaces each value by its sum over the group. `shared` belongs to this call alone until the group has come past one
+// more barrier.
+template <class Layout, int kCount>
+__device__ void group_sums(float (&values)[kCount], float (*shared)[kWarp]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = warp_sum(values[i]);
+  if constexpr (Layout::kWarps > 1) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int first = static_cast<int>(threadIdx.y) * Layout::kWarps;
+    if (lane == 0) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) shared[i][first + threadIdx.x / kWarp] = values[i];
+    }
+    asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.y + 1), "n"(Layout::kThreads) : "memory");
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      values[i] = 0.0f;
+#pragma unroll
+      for (int warp = 0; warp < Layout::kWarps; ++warp) values[i] += shared[i][first + warp];
+    }
+  }
+}
+
+// Writes the sums of the block's columns, the groups' added in their order. `space` is the ring, no longer in use.
+template <class Layout, int kWidth, class Sums>
+__device__ void leave_sums(const Sums& sums, float* to, int vectors, float4* space) {
   constexpr int kPieces = kWidth / 4;
-  extern __shared__ uint4 dynamic_shared[];
-  constexpr int kMeans = kCentered ? 2 : 1;  // of g = dy * weight (LayerNorm only), and of g * xhat
-  __shared__ float reduced[2][kMeans * kRows][kWarp];
+  constexpr int kAll = Layout::kVectors * kPieces * Layout::kThreads;  // in the order: vector, piece, thread
+  const int thread = static_cast<int>(threadIdx.y) * Layout::kThreads + static_cast<int>(threadIdx.x);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < Layout::kVectors * kPieces; ++i) {
+    space[threadIdx.y * kAll + i * Layout::kThreads + threadIdx.x] = sums.piece(i / kPieces, i % kPieces);
+  }
+  __syncthreads();
+  for (int i = thread; i < kAll; i += Layout::kBlock) {
+    const int vector = i / (Layout::kThreads * kPieces) * Layout::kThreads + i % Layout::kThreads;
+    if (vector >= vectors) continue;
+    float4 total = space[i];
+#pragma unroll
+    for (int group = 1; group < Layout::kGroups; ++group) {
+      const float4 other = space[group * kAll + i];
+      total.x += other.x;
+      total.y += other.y;
+      total.z += other.z;
+      total.w += other.w;
+    }
+    *reinterpret_cast<float4*>(to + int64_t{vector} * kWidth + 4 * (i / Layout::kThreads % kPieces)) = total;
+  }
+}
 
-  int threads = static_cast<int>(blockDim.x);
-  Pipe pipe{dynamic_shared, threads};
-  auto* sums = reinterpret_cast<float4*>(dynamic_shared + 3 * kRows * kVectors * threads);
-  SharedSums<kPieces> dweight{sums, threads};
-  SharedSums<kPieces> dbias{sums + kVectors * kPieces * threads, threads};
-  DxSums<kSharedDx, kVectors, kPieces> dx_sums(sums + (kCentered ? 2 : 1) * kVectors * kPieces * threads, threads);
+template <class T, bool kCentered, bool kSumsDx, class Layout>
+__global__ void __launch_bounds__(Layout::kBlock)
+    norm_backward_kernel(const __grid_constant__ BackwardOperands<T> args) {
+  using Ring = RowRing<T, Layout>;
+  constexpr int kWidth = kFullWidth<T>;
+  constexpr int kVectors = Layout::kVectors;
+  constexpr int kMeans = kCentered ? 2 : 1;  // of g = dy * weight (LayerNorm only), and of g * xhat
+  extern __shared__ uint4 dynamic_shared[];
+  __shared__ float reduced[2][kMeans][kWarp];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int place = static_cast<int>(threadIdx.y) * Layout::kThreads + thread;
+  const Ring ring{dynamic_shared + place};
+  const bool has_residual = args.residual.data != nullptr;
+
+  using InRegisters = RegisterSums<kVectors, kWidth>;
+  using InShared = SharedSums<kVectors, kWidth, Layout::kBlock>;
+  InRegisters dweight(nullptr), dbias(nullptr);
+  std::conditional_t<!kSumsDx, NoSums, std::conditional_t<Layout::kSharedDx, InShared, InRegisters>> dx_sums(
+      reinterpret_cast<float4*>(dynamic_shared + Layout::kRing) + place);
   Vector<T, kWidth> weight[kVectors];
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    const int vector = static_cast<int>(threadIdx.x) + v * threads;
+    const int vector = thread + v * Layout::kThreads;
     weight[v] =
         vector < args.vectors ? load<kWidth>(args.weight + int64_t{vector} * kWidth) : Vector<T, kWidth>::filled(0.0f);
-    dweight.clear(v);
-    if constexpr (kCentered) dbias.clear(v);
   }
 
-  const int64_t stride = int64_t{gridDim.x} * kRows;
-  const auto fetch_inputs = [&](int64_t row) {
-    pipe.fetch(Pipe::kDy, args.dy, row, args.rows, args.vectors);
-    pipe.fetch(Pipe::kX, args.x, row, args.rows, args.vectors);
+  const auto fetch = [&](int64_t row, int stage) {
+    ring.fetch(stage, Ring::kDy, args.dy, row, args.rows, args.vectors);
+    ring.fetch(stage, Ring::kX, args.x, row, args.rows, args.vectors);
+    if (has_residual) ring.fetch(stage, Ring::kResidual, args.residual, row, args.rows, args.vectors);
     commit_copies();
   };
-  const auto fetch_residual = [&](int64_t row) {
-    if (args.residual.data != nullptr) pipe.fetch(Pipe::kResidual, args.residual, row, args.rows, args.vectors);
-    commit_copies();
-  };
-
-  const int64_t begin = int64_t{blockIdx.x} * kRows;
-  fetch_inputs(begin);
-  fetch_residual(begin);
-  RowStatistics next[kRows];
+  const int64_t stride = int64_t{gridDim.x} * Layout::kGroups;
+  const int64_t begin = int64_t{blockIdx.x} * Layout::kGroups + threadIdx.y;
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) next[r] = statistics_of<T, kCentered>(args, begin + r);
+  for (int stage = 0; stage < Layout::kStages - 1; ++stage) fetch(begin + stage * stride, stage);
+  RowStatistics next = statistics_of<T, kCentered>(args, begin);
 
   int parity = 0;
+  int stage = 0;
   for (int64_t row = begin; row < args.rows; row += stride, parity ^= 1) {
-    // Unknown anew in each round, or the compiler keeps dozens of addresses in registers from round to round.
-    asm volatile("" : "+r"(threads));
-    pipe.threads = dweight.threads = dbias.threads = dx_sums.threads = threads;
-    RowStatistics statistics[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      statistics[r] = next[r];
-      next[r] = statistics_of<T, kCentered>(args, row + stride + r);
-    }
-    wait_copies<1>();  // dy and x are here, residual may still be on its way
-    Vector<T, kWidth> dy[kRows][kVectors], x[kRows][kVectors];
-    float means[kMeans * kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      float plain = 0.0f;
-      float along = 0.0f;
-#pragma unroll
-      for (int v = 0; v < kVectors; ++v) {
-        dy[r][v] = pipe.take(Pipe::kDy, r, v);
-        x[r][v] = pipe.take(Pipe::kX, r, v);
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) {
-          const float g = dy[r][v][i] * weight[v][i];
-          if constexpr (kCentered) plain += g;
-          along += g * ((x[r][v][i] - statistics[r].mean) * statistics[r].rstd);
-        }
-      }
-      means[kMeans * r] = plain;
-      means[kMeans * r + kMeans - 1] = along;
-    }
-    fetch_inputs(row + stride);
-    block_sums(means, reduced[parity]);
-#pragma unroll
-    for (int i = 0; i < kMeans * kRows; ++i) means[i] = __fdividef(means[i], static_cast<float>(args.cols));
-
-    wait_copies<1>();  // residual is here
+    const auto [mean, rstd] = next;
+    next = statistics_of<T, kCentered>(args, row + stride);
+    fetch(row + (Layout::kStages - 1) * stride, stage == 0 ? Layout::kStages - 1 : stage - 1);
+    wait_copies<Layout::kStages - 1>();
+    float plain = 0.0f;
+    float along = 0.0f;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        keep_packed(dy[r][v]);
-        keep_packed(x[r][v]);
-      }
+      const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
+      const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
       keep_packed(weight[v]);
-      const int vector = static_cast<int>(threadIdx.x) + v * threads;
-      Vector<T, kWidth> gradients[kRows];
 #pragma unroll
-      for (int p = 0; p < kPieces; ++p) {
-        float weight_sums[4] = {};
-        float bias_sums[4] = {};
-        float gradient_sums[4] = {};
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          Vector<T, 4> residual = Vector<T, 4>::filled(0.0f);
-          if (args.residual.data != nullptr) residual = pipe.take_piece(Pipe::kResidual, r, v, p);
-          float gradient[4];
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const float d = dy[r][v][4 * p + i];
-            const float xhat = (x[r][v][4 * p + i] - statistics[r].mean) * statistics[r].rstd;
-            const float plain = kCentered ? means[kMeans * r] : 0.0f;
-            weight_sums[i] += d * xhat;
-            bias_sums[i] += d;
-            gradient[i] =
-                statistics[r].rstd * (d * weight[v][4 * p + i] - plain - xhat * means[kMeans * r + kMeans - 1]) +
-                residual[i];
-            gradient_sums[i] += gradient[i];
-          }
-          set_piece(gradients[r], p, gradient);
-        }
-        dweight.add(v, p, weight_sums);
-        if constexpr (kCentered) dbias.add(v, p, bias_sums);
-        dx_sums.add(v, p, gradient_sums);
-      }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        if (row + r < args.rows && vector < args.vectors) {
-          store(args.dx.at(row + r, int64_t{vector} * kWidth), gradients[r]);
-        }
+      for (int i = 0; i < kWidth; ++i) {
+        const float g = dy[i] * weight[v][i];
+        if constexpr (kCentered) plain += g;
+        along += g * (x[i] - mean);
       }
     }
-    fetch_residual(row + stride);
+    float means[kMeans];
+    means[0] = plain;
+    means[kMeans - 1] = along;
+    group_sums<Layout>(means, reduced[parity]);
+
+    // dx = rstd * (g - mean of g - xhat * mean of (g * xhat)) + residual
+    const float share = __fdividef(rstd, static_cast<float>(args.cols));
+    const float slope = -share * rstd * rstd * means[kMeans - 1];
+    const float offset = kCentered ? -share * means[0] : 0.0f;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      keep_packed(weight[v]);
+      const Vector<T, kWidth> dy = ring.take(stage, Ring::kDy, v);
+      const Vector<T, kWidth> x = ring.take(stage, Ring::kX, v);
+      float gradients[kWidth];
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const float centered = x[i] - mean;
+        dweight.sums[v][i] += dy[i] * (centered * rstd);
+        if constexpr (kCentered) dbias.sums[v][i] += dy[i];
+        gradients[i] = dy[i] * weight[v][i] * rstd + (centered * slope + offset);
+      }
+      if (has_residual) {
+        const Vector<T, kWidth> residual = ring.take(stage, Ring::kResidual, v);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) gradients[i] += residual[i];
+      }
+      dx_sums.add(v, gradients);
+      const int vector = thread + v * Layout::kThreads;
+      if (vector < args.vectors) store(args.dx.at(row, vector * kWidth), Vector<T, kWidth>::from(gradients));
+    }
+    stage = stage + 1 == Layout::kStages ? 0 : stage + 1;
   }
   wait_copies<0>();
 
-#pragma unroll
-  for (int v = 0; v < kVectors; ++v) {
-    const int vector = static_cast<int>(threadIdx.x) + v * threads;
-    if (vector >= args.vectors) continue;
-    const int64_t target = int64_t{blockIdx.x} * args.cols + int64_t{vector} * kWidth;
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p) {
-      *reinterpret_cast<float4*>(args.dweight + target + 4 * p) = dweight.at(v, p);
-      if constexpr (kCentered) *reinterpret_cast<float4*>(args.dbias + target + 4 * p) = dbias.at(v, p);
-      *reinterpret_cast<float4*>(args.dx_sums + target + 4 * p) = dx_sums.at(v, p);
-    }
-  }
+  auto* space = reinterpret_cast<float4*>(dynamic_shared);
+  const int64_t partial = int64_t{blockIdx.x} * args.cols;
+  leave_sums<Layout, kWidth>(dweight, args.dweight + partial, args.vectors, space);
+  if constexpr (kCentered) leave_sums<Layout, kWidth>(dbias, args.dbias + partial, args.vectors, space);
+  if constexpr (kSumsDx) leave_sums<Layout, kWidth>(dx_sums, args.dx_sums + partial, args.vectors, space);
 }
 
 // Any shape and alignment: rows are read twice, and the column sums live in the partials themselves.
@@ -326,42 +329,50 @@ __global__ void __launch_bounds__(kBackwardAnyThreads) norm_backward_any_kernel(
   }
 }
 
-// The most blocks that leave partial sums: two for each multiprocessor of a Hopper, more where they are small. It
-// depends on no device, so that the sums do not either.
-constexpr int64_t max_backward_blocks(int64_t vectors) {
-  return vectors <= 128 ? 528 : 264;
-}
+// One for each multiprocessor of a Hopper. It depends on no device, so that the sums do not either.
+constexpr int64_t kBackwardBlocks = 132;
 
-// As many blocks as have equally many rounds of `rows_at_once` rows, give or take one.
+// As many blocks as have equally many rounds of kGroups rows, give or take one.
 inline int64_t even_blocks(int64_t rows, int64_t rows_at_once, int64_t max_blocks) {
   const int64_t groups = divide_up(rows, rows_at_once);
   return divide_up(groups, divide_up(groups, max_blocks));
 }
 
 // The number of blocks launched, or 0 where the rows do not fit into shared memory.
-template <class T, int kVectors, int kRows, bool kCentered, bool kSharedDx>
+template <class T, bool kCentered, bool kSumsDx, class Layout>
 int64_t try_launch_backward(const BackwardOperands<T>& args, int64_t max_blocks, void* stream) {
-  constexpr int64_t kSums = (kCentered ? 2 : 1) + (kSharedDx ? 1 : 0);
-  constexpr int64_t kSlots = 3 * kRows + kSums * kFullWidth<T> / 4;
-  constexpr int64_t kReduced = 2 * (kCentered ? 2 : 1) * kRows * kWarp * static_cast<int64_t>(sizeof(float));
-  const int64_t threads = divide_up(args.vectors, kVectors * kWarp) * kWarp;
-  const int64_t bytes = kSlots * kVectors * threads * 16;
-  const auto kernel = norm_backward_kernel<T, kVectors, kRows, kCentered, kSharedDx>;
-  if (!reserve_shared_memory(kernel, bytes, kReduced)) return 0;
-  const int64_t blocks = even_blocks(args.rows, kRows, max_blocks);
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<size_t>(bytes),
+  constexpr int64_t kReduced = 2 * (kCentered ? 2 : 1) * kWarp * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kSums = kSumsDx && Layout::kSharedDx ? Layout::kVectors * Layout::kBlock * (kFullWidth<T> / 4) : 0;
+  constexpr int64_t kBytes = (Layout::kRing + kSums) * 16;
+  const auto kernel = norm_backward_kernel<T, kCentered, kSumsDx, Layout>;
+  if (!reserve_shared_memory(kernel, kBytes, kReduced)) return 0;
+  const int64_t blocks = even_blocks(args.rows, Layout::kGroups, max_blocks);
+  kernel<<<static_cast<unsigned>(blocks), dim3(Layout::kThreads, Layout::kGroups), static_cast<size_t>(kBytes),
            static_cast<cudaStream_t>(stream)>>>(args);
   return blocks;
 }
 
-// More rows at a time where rows are short, so that enough bytes are on their way.
-template <class T, bool kCentered>
+// Few threads with many columns each make the sums over a row short; three or four warps for each scheduler hide what
+// is left of them.
+template <class T, bool kCentered, bool kSumsDx>
 int64_t launch_backward_wide(const BackwardOperands<T>& args, int64_t max_blocks, void* stream) {
-  if (args.vectors <= 256) return try_launch_backward<T, 1, 4, kCentered, false>(args, max_blocks, stream);
-  if (args.vectors <= 1024) return try_launch_backward<T, 2, 2, kCentered, true>(args, max_blocks, stream);
-  if (args.vectors > 2048) return 0;
-  const int64_t blocks = try_launch_backward<T, 4, 1, kCentered, true>(args, max_blocks, stream);
-  return blocks > 0 ? blocks : try_launch_backward<T, 4, 1, kCentered, false>(args, max_blocks, stream);
+  const auto launch = [&](auto layout) {
+    return try_launch_backward<T, kCentered, kSumsDx, decltype(layout)>(args, max_blocks, stream);
+  };
+  if (args.vectors <= 32) return launch(BackwardLayout<1, 32, 12, 3>());
+  if (args.vectors <= 64) return launch(BackwardLayout<2, 32, 12, 3>());
+  if (args.vectors <= 96) return launch(BackwardLayout<3, 32, 12, 2, true>());
+  if (args.vectors <= 128) return launch(BackwardLayout<2, 64, 8, 3>());
+  if (args.vectors <= 288) return launch(BackwardLayout<3, 96, 4, 3>());
+  if (args.vectors <= 512) {
+    const int64_t blocks = launch(BackwardLayout<4, 128, 2, 4>());
+    return blocks > 0 ? blocks : launch(BackwardLayout<2, 256, 1, 3>());
+  }
+  if (args.vectors <= 672) return launch(BackwardLayout<3, 224, 1, 3>());
+  if (args.vectors <= 1056) return launch(BackwardLayout<3, 352, 1, 3>());
+  if (args.vectors <= 1536) return launch(BackwardLayout<4, 384, 1, 2>());
+  if (args.vectors <= 2048) return launch(BackwardLayout<4, 512, 1, 2>());
+  return 0;
 }
 
 template <class T, bool kCentered>
@@ -385,9 +396,13 @@ void launch_backward(const NormBackwardLaunch& args, void* stream) {
                        rows_aligned(args.x, rows, sizeof(T)) && rows_aligned(args.residual, rows, sizeof(T)) &&
                        rows_aligned(args.dx, rows, sizeof(T)) && address_aligned(args.weight) &&
                        address_aligned(args.partials);
-  const int64_t most = max_backward_blocks(operands.vectors);
-  const int64_t max_blocks = args.max_partials < most ? args.max_partials : most;
-  int64_t blocks = aligned ? launch_backward_wide<T, kCentered>(operands, max_blocks, stream) : 0;
+  const int64_t max_blocks = args.max_partials < kBackwardBlocks ? args.max_partials : kBackwardBlocks;
+  int64_t blocks = 0;
+  if (aligned && (kCentered || args.dx_sums != nullptr)) {
+    blocks = launch_backward_wide<T, kCentered, true>(operands, max_blocks, stream);
+  } else if (aligned) {
+    blocks = launch_backward_wide<T, false, false>(operands, max_blocks, stream);
+  }
   if (blocks == 0) {
     blocks = max_blocks;
     norm_backward_any_kernel<T, kCentered>

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace megalith::ops::cuda {
+
+constexpr int kMaxDocumentTables = 5;
+
+// For each document [bounds[i], bounds[i + 1]): its length, and how many elements of each matrix lie before it. A
+// matrix has a row of `row_elements` per token; where its rows are (sample, head) pairs instead, `by_head` is set and
+// row_elements are those of one pair.
+struct DocumentTables {
+  struct Table {
+    int64_t* offsets = nullptr;  // documents + 1
+    int64_t row_elements = 0;
+    bool by_head = false;
+  };
+  const int32_t* bounds = nullptr;
+  int32_t documents = 0;
+  int32_t length = 0;  // of a sample
+  int32_t heads = 0;
+  int32_t* lengths = nullptr;
+  Table tables[kMaxDocumentTables] = {};
+  int32_t count = 0;
+};
+cudaError_t launch_document_tables(const DocumentTables& args, cudaStream_t stream);
+
+// by_token[b * length + t][h] = by_head[b * heads + h][t]
+struct StatisticsByToken {
+  const float* by_head = nullptr;
+  int64_t by_head_stride = 0;
+  float* by_token = nullptr;
+  int32_t batch = 0, heads = 0, length = 0;
+};
+cudaError_t launch_statistics_by_token(const StatisticsByToken& args, cudaStream_t stream);
+
+}  // namespace megalith::ops::cuda
