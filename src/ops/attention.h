@@ -27,6 +27,7 @@ struct AttentionForward {
   int64_t query_offset = 0;
   double scale = 0.0;
   Tensor document_starts = {};
+  Tensor document_bounds = {};
   Dropout dropout = {};
   int64_t head_offset = 0;
   int64_t dropout_keys = 0;
@@ -51,6 +52,7 @@ struct AttentionBackward {
   int64_t query_offset = 0;
   double scale = 0.0;
   Tensor document_starts = {};
+  Tensor document_bounds = {};
   Dropout dropout = {};
   int64_t head_offset = 0;
   int64_t dropout_keys = 0;
@@ -67,7 +69,14 @@ struct AttentionShape {
   int64_t query_length = 0;
   int64_t key_length = 0;
   int64_t head_dim = 0;
+  int64_t documents = 0;  // that document_bounds has room for
 };
+
+// What document_bounds of a batch should have room for. More documents than that are shorter than 256 tokens on
+// average, where our own kernel is faster than cuDNN: they should have no bounds.
+constexpr int64_t document_room(int64_t tokens) {
+  return ceil_div(tokens, 256);
+}
 
 // Elements of scratch, in the main dtype, that either direction needs. On the CPU: one part per thread, so it depends
 // on the threads; the results do not. It asks no device, so that memory can be planned anywhere.
