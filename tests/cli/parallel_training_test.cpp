@@ -18,7 +18,8 @@ using ::megalith::testing::TempDir;
 std::string training(const std::filesystem::path& directory, int64_t steps) {
   return fmt::format(
       "train trainer.accelerator=cpu trainer.cpu_threads=1 trainer.max_steps={} model.num_layers=4 "
-      "model.hidden_size=16 model.num_attention_heads=4 model.encoder_seq_length=16 model.global_batch_size=8 "
+      "model.hidden_size=16 model.num_attention_heads=4 model.encoder_seq_length=16 model.micro_batch_size=2 "
+      "model.global_batch_size=8 "
       "model.hidden_dropout=0.1 model.position_embedding_type=rope model.data.data_impl=mock "
       "model.optim.sched.max_steps=1000 exp_manager.resume_if_exists=true exp_manager.explicit_log_dir={} ",
       steps, directory.string());
@@ -66,7 +67,7 @@ std::string weights_and_state(const std::filesystem::path& run, int64_t step) {
 }
 
 TEST(ParallelTraining, StopsTogetherOnRequestAndGoesOnToTheSameBits) {
-  constexpr int64_t kSteps = 100;
+  constexpr int64_t kSteps = 60;
   const std::string layout = kTensor2 + "model.wrap_with_zero=true --nproc 4 ";
   const TempDir dir;
   Outcome outcome = run_program(training(dir / "whole", kSteps) + layout);
@@ -121,7 +122,7 @@ TEST(ParallelTraining, RefusesALayoutThatCannotWorkBeforeAnythingStarts) {
       {"--nproc 8 model.tensor_model_parallel_size=8", "tensor 8 is more than the 4 attention heads"},
       {"--nproc 2 model.ffn_hidden_size=15 " + kTensor2, "tensor 2 does not divide 15 channels of the MLP"},
       {"--nproc 3 model.pipeline_model_parallel_size=3", "4 layers cannot be cut into 3 equal chunks"},
-      {"--nproc 2 model.virtual_pipeline_model_parallel_size=2 model.global_batch_size=1 " + kPipeline2,
+      {"--nproc 2 model.virtual_pipeline_model_parallel_size=2 model.global_batch_size=2 " + kPipeline2,
        "1 micro batches are too few"},
       {"--nproc 4 model.context_parallel_size=4 model.encoder_seq_length=12", "use a multiple of 8"},
       {"--nproc 3 " + kTensor2, "one copy of the model takes 2 ranks"},

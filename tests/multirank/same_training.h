@@ -46,7 +46,7 @@ struct Tolerance {
   double first_loss = 1e-6;  // before any update
   double loss = 1e-4;
   double norm = 1e-4;
-  double weights = 1e-3;  // relative L2 of a tensor
+  double weights = 1e-4;  // relative L2 of a tensor
 };
 
 inline double difference(const std::vector<float>& a, const std::vector<float>& b) {
