@@ -90,7 +90,7 @@ inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const Arenas& a
 
 inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
   Engine engine(engine_options(test), world);
-  const std::string said = "what rank 0 says";
+  const std::string said(1001, 'x');  // more than is told at once
   MEGALITH_CHECK(engine.tell_all(engine.place() == parallel::Coordinates{} ? said : "") == said, "it was not heard");
   engine.initialise(5);
   LayoutOutcome outcome;

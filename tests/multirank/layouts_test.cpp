@@ -202,6 +202,24 @@ INSTANTIATE_TEST_SUITE_P(Recomputed, LayoutCases, ::testing::ValuesIn(recomputed
 INSTANTIATE_TEST_SUITE_P(ShardedWeights, LayoutCases, ::testing::ValuesIn(sharded_weights()), kCaseName);
 INSTANTIATE_TEST_SUITE_P(Bf16, LayoutCases, ::testing::ValuesIn(bf16()), kCaseName);
 
+TEST(LostRank, LeavesTheOthersAnError) {
+  const LayoutCase test{.config = llama(), .layout = {.pipeline = 2}};
+  const auto train_until_lost = [&](comm::World& world) {
+    EngineOptions options = engine_options(test);
+    options.deadline = 1.0;
+    Engine engine(options, &world);
+    engine.initialise(5);
+    const data::StepBatch batch = batch_of(test, 0, 0);
+    engine.begin_step(0, batch.total_weight);
+    for (size_t i = 0; i < engine.program().schedule.size(); ++i) {
+      if (world.rank() == 1 && i == engine.program().schedule.size() / 2) fail(ErrorKind::data, "lost");
+      engine.act(i, batch.micro_batches);
+    }
+    engine.end_step(0.01, 1);
+  };
+  EXPECT_THROW(comm::run_local_ranks(2, train_until_lost), Error);
+}
+
 TEST(SameLayout, TwiceGivesTheSameBits) {
   const std::vector<Layout> layouts = {
       {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true, .shards_optimizer = true},
