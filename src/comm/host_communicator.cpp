@@ -43,8 +43,9 @@ void HostCommunicator::run(const Call& call, int64_t ticket) {
 
 std::string HostCommunicator::explain(const Call& call, const Undelivered& error) {
   std::string reason = absence(call, members_of(error.silent()), members_of(error.gone()));
-  transport_->leave_word(
+  const bool is_kept = transport_->leave_word(
       fmt::format("{} #{} of group '{}': {}", name_of(call.operation), call.sequence, name(), reason));
+  if (!is_kept) reason += "; rank 0 (which serves the store) does not answer";
   for (const auto* peers : {&error.gone(), &error.silent()}) {
     for (const int peer : *peers) {
       const std::string word = transport_->last_word_of(peer);

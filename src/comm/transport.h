@@ -42,8 +42,9 @@ class Transport {
   // now; none of the memory is touched after that.
   virtual void exchange(std::span<const Letter> sends, std::span<const Letter> receives, double seconds) = 0;
 
-  // Why this rank gives up, for those who will miss it: who fails because of another can then name that other.
-  virtual void leave_word(const std::string& reason) = 0;
+  // Why this rank gives up, for those who will miss it: who fails because of another can then name that other. False
+  // where rank 0, which keeps the words, does not answer.
+  virtual bool leave_word(const std::string& reason) = 0;
   // Empty when the peer has left none.
   virtual std::string last_word_of(int peer) = 0;
 };

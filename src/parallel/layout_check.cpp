@@ -107,11 +107,13 @@ std::vector<int64_t> divisors(int64_t number) {
   return found;
 }
 
-std::vector<LayerSplit> splits_to_try(const LayerSplit& asked) {
+std::vector<LayerSplit> splits_to_try(const LayerSplit& asked, int64_t pipeline) {
   std::vector<LayerSplit> splits = {asked};
-  for (const LayerSplit& other : {LayerSplit{}, LayerSplit{.counts_embedding = true, .counts_loss = true}}) {
+  const auto add = [&](const LayerSplit& other) {
     if (other != asked) splits.push_back(other);
-  }
+  };
+  add({});
+  if (pipeline > 1) add({.counts_embedding = true, .counts_loss = true});
   return splits;
 }
 
@@ -122,7 +124,7 @@ std::vector<Layout> working_layouts(const Layout& asked, const LayoutDemands& de
   const auto try_chunks = [&] {
     const int64_t most = tried.pipeline == 1 ? 1 : ceil_div(demands.layers, tried.pipeline);
     for (tried.chunks = 1; tried.chunks <= most; ++tried.chunks) {
-      for (const LayerSplit& split : splits_to_try(asked.split)) {
+      for (const LayerSplit& split : splits_to_try(asked.split, tried.pipeline)) {
         tried.split = split;
         if (layout_problems(tried, demands).empty()) working.push_back(tried);
       }

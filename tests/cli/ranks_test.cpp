@@ -1,15 +1,7 @@
 // Several ranks of the built program as real processes: how they start, and how they end when one of them is lost.
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <chrono>
-#include <list>
-#include <sstream>
-#include <thread>
-
-#include "comm/socket.h"
-#include "core/clock.h"
-#include "launch/rank_process.h"
+#include "ranks.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -18,89 +10,13 @@ namespace {
 
 using ::megalith::testing::TempDir;
 
-// Started as torchrun would, by nobody who ends the others when one is gone.
-class Ranks {
- public:
-  Ranks(int count, const std::string& arguments) {
-    std::istringstream words(arguments);
-    for (std::string word; words >> word;) command_.push_back(word);
-    const int port = comm::listen_on("127.0.0.1", 0).local_port();
-    for (int rank = 0; rank < count; ++rank) {
-      outputs_.push_back(std::tmpfile());
-      ranks_.emplace_back(launch::RankProcess::Options{
-          .rank = rank,
-          .command = &command_,
-          .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
-                          "WORLD_SIZE=" + std::to_string(count), "MASTER_ADDR=127.0.0.1",
-                          "MASTER_PORT=" + std::to_string(port)},
-          .output = outputs_.back(),
-          .errors = outputs_.back()});
-    }
-  }
-  ~Ranks() {
-    for (launch::RankProcess& rank : ranks_) rank.send(SIGKILL);
-    wait_for([&] { return all_ended_but(-1); }, 10.0);
-    for (std::FILE* output : outputs_) std::fclose(output);
-  }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-
-  void send(int rank, int signal) { at(rank).send(signal); }
-  int exit_code(int rank) { return at(rank).ending()->exit_code; }
-  bool wait_until_they_met() {
-    return wait_for([&] { return text_of(0).find("ranks met") != std::string::npos; }, 60.0);
-  }
-  bool wait_for_all_but(int rank, double seconds) {
-    return wait_for([&] { return all_ended_but(rank); }, seconds);
-  }
-
-  std::string text_of(int rank) {
-    std::FILE* output = outputs_[static_cast<size_t>(rank)];
-    std::string text;
-    std::rewind(output);
-    char chunk[4096];
-    for (size_t count = 0; (count = std::fread(chunk, 1, sizeof chunk, output)) > 0;) text.append(chunk, count);
-    std::fseek(output, 0, SEEK_END);
-    return text;
-  }
-
- private:
-  launch::RankProcess& at(int rank) { return *std::next(ranks_.begin(), rank); }
-
-  bool all_ended_but(int who) {
-    for (launch::RankProcess& rank : ranks_) {
-      if (rank.rank() != who && rank.running()) return false;
-    }
-    return true;
-  }
-
-  template <class Condition>
-  bool wait_for(Condition condition, double seconds) {
-    const double until = monotonic_seconds() + seconds;
-    while (!condition()) {
-      if (monotonic_seconds() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      for (launch::RankProcess& rank : ranks_) {
-        rank.reap();
-        rank.output().pump();
-        rank.errors().pump();
-      }
-    }
-    return true;
-  }
-
-  std::vector<std::string> command_ = {MEGALITH_PROGRAM};
-  std::vector<std::FILE*> outputs_;
-  std::list<launch::RankProcess> ranks_;
-};
-
 // Calls that would go on for longer than any test waits.
 const std::string kEndless = "bench comm --accelerator cpu --most-bytes 8 --seconds 1000 ";
 
 void expect_others_name(int lost, int signal, double timeout, const char* reason) {
   constexpr int kRanks = 3;
   Ranks ranks(kRanks, kEndless + "--timeout " + std::to_string(timeout));
-  ASSERT_TRUE(ranks.wait_until_they_met());
+  ASSERT_TRUE(ranks.wait_until_told("ranks met"));
   ranks.send(lost, signal);
   EXPECT_TRUE(ranks.wait_for_all_but(lost, 20.0));
   for (int rank = 0; rank < kRanks; ++rank) {

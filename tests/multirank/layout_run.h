@@ -28,7 +28,7 @@ struct LayoutCase {
 struct LayoutOutcome {
   std::vector<double> losses;
   std::vector<double> norms;
-  double validation = 0.0;
+  std::vector<double> validations;  // after each step
   std::vector<std::pair<std::string, std::vector<float>>> weights;
   std::vector<std::pair<std::string, int64_t>> unused;  // bytes of each arena that were never needed
 
@@ -90,9 +90,10 @@ inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const Arenas& a
 
 inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
   Engine engine(engine_options(test), world);
-  const std::string said = "what rank 0 says";
+  const std::string said(1001, 'x');  // more than is told at once
   MEGALITH_CHECK(engine.tell_all(engine.place() == parallel::Coordinates{} ? said : "") == said, "it was not heard");
   engine.initialise(5);
+  const data::StepBatch held_out = batch_of(test, 1000, engine.place().dp);
   LayoutOutcome outcome;
   Progress progress;
   for (int64_t step = 0; step < test.steps; ++step) {
@@ -100,10 +101,9 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
     const StepResult result = engine.result_of_step(0);
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.update.gradient_norm);
+    const EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
+    outcome.validations.push_back(sum.loss / sum.weight);
   }
-  const data::StepBatch held_out = batch_of(test, 1000, engine.place().dp);
-  const EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
-  outcome.validation = sum.loss / sum.weight;
   for (const checkpoint::NamedTensor& tensor : engine.host_state()) {
     if (tensor.kind != checkpoint::TensorKind::weights) continue;
     std::vector<float> values(static_cast<size_t>(tensor.tensor.elements()));

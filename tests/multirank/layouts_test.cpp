@@ -59,6 +59,14 @@ INSTANTIATE_TEST_SUITE_P(Gpt, Layouts, ::testing::Combine(::testing::Values("gpt
 INSTANTIATE_TEST_SUITE_P(Llama, Layouts, ::testing::Combine(::testing::Values("llama"), ::testing::ValuesIn(kLayouts)),
                          name_of_case);
 
+struct NamedModel {
+  std::string name;
+  model::ModelConfig config;
+};
+std::vector<NamedModel> models() {
+  return {{"gpt", gpt()}, {"llama", llama()}};
+}
+
 struct NamedCase {
   std::string name;
   LayoutCase test;
@@ -80,10 +88,10 @@ model::ModelConfig in_bf16(model::ModelConfig config) {
 
 std::vector<NamedCase> documents_and_batches() {
   std::vector<NamedCase> cases;
-  for (const auto& [model, config] : {std::pair{"gpt", gpt()}, {"llama", llama()}}) {
-    const auto add = [&, name = std::string(model)](const std::string& what, LayoutCase test) {
-      test.config = test.config.layers == 0 ? config : test.config;
-      cases.push_back({name + "_" + what, test});
+  for (const NamedModel& model : models()) {
+    const auto add = [&](const std::string& what, LayoutCase test) {
+      test.config = model.config;
+      cases.push_back({model.name + "_" + what, test});
     };
     add("documents_CP2", {.layout = {.context = 2}, .documents = 3});
     add("documents_CP4", {.layout = {.context = 4}, .documents = 2});
@@ -105,9 +113,14 @@ std::vector<NamedCase> documents_and_batches() {
   return cases;
 }
 
+struct NamedLayout {
+  std::string name;
+  Layout layout;
+};
+
 std::vector<NamedCase> recomputed() {
   using model::Recompute;
-  const std::vector<std::pair<std::string, Layout>> layouts = {
+  const std::vector<NamedLayout> layouts = {
       {"alone", {}},
       {"PP2_VP2", {.pipeline = 2, .chunks = 2}},
       {"PP2_zero_bubble", {.pipeline = 2, .schedule = PipelineSchedule::zero_bubble}},
@@ -116,15 +129,16 @@ std::vector<NamedCase> recomputed() {
        {.tensor = 2, .pipeline = 2, .sequence_parallel = true, .schedule = PipelineSchedule::zero_bubble}},
   };
   std::vector<NamedCase> cases;
-  for (const auto& [model, config] : {std::pair{"gpt", gpt()}, {"llama", llama()}}) {
-    for (const auto& [layout_name, layout] : layouts) {
-      const auto add = [&, layout = layout](const std::string& what, const model::ModelConfig& recomputing) {
-        cases.push_back({fmt::format("{}_{}_{}", model, what, layout_name), {.config = recomputing, .layout = layout}});
+  for (const NamedModel& model : models()) {
+    for (const NamedLayout& layout : layouts) {
+      const auto add = [&](const std::string& what, const model::ModelConfig& recomputing) {
+        cases.push_back(
+            {fmt::format("{}_{}_{}", model.name, what, layout.name), {.config = recomputing, .layout = layout.layout}});
       };
-      add("selective", with_recompute(config, Recompute::selective));
-      add("full_uniform_1", with_recompute(config, Recompute::full));
-      add("full_uniform_2", with_recompute(config, Recompute::full, 2));
-      add("full_block_1", with_recompute(config, Recompute::full, 1, true));
+      add("selective", with_recompute(model.config, Recompute::selective));
+      add("full_uniform_1", with_recompute(model.config, Recompute::full));
+      add("full_uniform_2", with_recompute(model.config, Recompute::full, 2));
+      add("full_block_1", with_recompute(model.config, Recompute::full, 1, true));
     }
   }
   return cases;
@@ -132,14 +146,15 @@ std::vector<NamedCase> recomputed() {
 
 std::vector<NamedCase> sharded_weights() {
   std::vector<NamedCase> cases;
-  for (const auto& [model, config] : {std::pair{"gpt", gpt()}, {"llama", llama()}}) {
-    const auto add = [&, name = std::string(model), config = config](const std::string& what, Layout layout) {
-      layout.chunks = config.layers;
+  for (const NamedModel& model : models()) {
+    const auto add = [&](const std::string& what, Layout layout) {
+      layout.chunks = model.config.layers;
       layout.shards_optimizer = true;
       layout.shards_weights = true;
-      cases.push_back({name + "_" + what, {.config = config, .layout = layout}});
-      cases.push_back({name + "_recompute_" + what,
-                       {.config = with_recompute(config, model::Recompute::full), .layout = layout, .micro_batch = 2}});
+      cases.push_back({model.name + "_" + what, {.config = model.config, .layout = layout}});
+      cases.push_back(
+          {model.name + "_recompute_" + what,
+           {.config = with_recompute(model.config, model::Recompute::full), .layout = layout, .micro_batch = 2}});
     };
     add("DP4", {.data = 4});
     add("CP2", {.context = 2});
@@ -156,11 +171,13 @@ std::vector<NamedCase> bf16() {
   const Tolerance sums{.first_loss = 1e-6, .loss = 5e-3, .norm = 2e-2, .weights = 0.3};
   const Tolerance everything{.first_loss = 5e-3, .loss = 5e-3, .norm = 2e-2, .weights = 0.3};
   std::vector<NamedCase> cases;
-  for (const auto& [model, config] : {std::pair{"gpt", gpt()}, {"llama", llama()}}) {
-    const auto add = [&, name = std::string(model), config = config](const std::string& what, const Layout& layout) {
-      cases.push_back({name + "_compute_" + what, {.config = in_bf16(config), .layout = layout}, everything});
+  for (const NamedModel& model : models()) {
+    const auto add = [&](const std::string& what, const Layout& layout) {
+      cases.push_back(
+          {model.name + "_compute_" + what, {.config = in_bf16(model.config), .layout = layout}, everything});
       if (layout.replicas() == 1) return;
-      cases.push_back({name + "_sums_" + what, {.config = config, .layout = layout, .reduces_in_bf16 = true}, sums});
+      cases.push_back(
+          {model.name + "_sums_" + what, {.config = model.config, .layout = layout, .reduces_in_bf16 = true}, sums});
     };
     add("DP2", {.data = 2});
     add("DP4_sharded", {.data = 4, .shards_optimizer = true});
@@ -168,7 +185,7 @@ std::vector<NamedCase> bf16() {
     add("PP2_zero_bubble", {.pipeline = 2, .schedule = PipelineSchedule::zero_bubble});
     add("CP2_DP2_sharded", {.context = 2, .data = 2, .shards_optimizer = true});
     add("CP2_DP2_sharded_weights",
-        {.chunks = config.layers, .context = 2, .data = 2, .shards_optimizer = true, .shards_weights = true});
+        {.chunks = model.config.layers, .context = 2, .data = 2, .shards_optimizer = true, .shards_weights = true});
   }
   return cases;
 }
@@ -184,6 +201,24 @@ INSTANTIATE_TEST_SUITE_P(Batches, LayoutCases, ::testing::ValuesIn(documents_and
 INSTANTIATE_TEST_SUITE_P(Recomputed, LayoutCases, ::testing::ValuesIn(recomputed()), kCaseName);
 INSTANTIATE_TEST_SUITE_P(ShardedWeights, LayoutCases, ::testing::ValuesIn(sharded_weights()), kCaseName);
 INSTANTIATE_TEST_SUITE_P(Bf16, LayoutCases, ::testing::ValuesIn(bf16()), kCaseName);
+
+TEST(LostRank, LeavesTheOthersAnError) {
+  const LayoutCase test{.config = llama(), .layout = {.pipeline = 2}};
+  const auto train_until_lost = [&](comm::World& world) {
+    EngineOptions options = engine_options(test);
+    options.deadline = 1.0;
+    Engine engine(options, &world);
+    engine.initialise(5);
+    const data::StepBatch batch = batch_of(test, 0, 0);
+    engine.begin_step(0, batch.total_weight);
+    for (size_t i = 0; i < engine.program().schedule.size(); ++i) {
+      if (world.rank() == 1 && i == engine.program().schedule.size() / 2) fail(ErrorKind::data, "lost");
+      engine.act(i, batch.micro_batches);
+    }
+    engine.end_step(0.01, 1);
+  };
+  EXPECT_THROW(comm::run_local_ranks(2, train_until_lost), Error);
+}
 
 TEST(SameLayout, TwiceGivesTheSameBits) {
   const std::vector<Layout> layouts = {

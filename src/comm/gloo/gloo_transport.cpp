@@ -121,11 +121,13 @@ void GlooTransport::exchange(std::span<const Letter> sends, std::span<const Lett
   if (!absent.silent.empty() || !absent.gone.empty()) absent.raise();
 }
 
-// The store may be gone as well, with the rank that held it: then there is nothing to say or to hear.
-void GlooTransport::leave_word(const std::string& reason) {
+// The store may be gone as well, with rank 0: then there is nothing to say or to hear.
+bool GlooTransport::leave_word(const std::string& reason) {
   try {
     store_.set(last_word_key(rank_), reason);
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

@@ -20,7 +20,7 @@ class GlooTransport final : public Transport {
   GlooTransport(StoreClient& store, int rank, int size, double seconds);
 
   void exchange(std::span<const Letter> sends, std::span<const Letter> receives, double seconds) override;
-  void leave_word(const std::string& reason) override;
+  bool leave_word(const std::string& reason) override;
   std::string last_word_of(int peer) override;
 
  private:

@@ -51,9 +51,10 @@ void LocalTransport::exchange(std::span<const Letter> sends, std::span<const Let
   }
 }
 
-void LocalTransport::leave_word(const std::string& reason) {
+bool LocalTransport::leave_word(const std::string& reason) {
   const std::lock_guard lock(shared_->mutex);
   shared_->desk(rank_).last_word = reason;
+  return true;
 }
 
 std::string LocalTransport::last_word_of(int peer) {

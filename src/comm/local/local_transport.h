@@ -40,7 +40,7 @@ class LocalTransport final : public Transport {
   ~LocalTransport() override;
 
   void exchange(std::span<const Letter> sends, std::span<const Letter> receives, double seconds) override;
-  void leave_word(const std::string& reason) override;
+  bool leave_word(const std::string& reason) override;
   std::string last_word_of(int peer) override;
 
  private:
