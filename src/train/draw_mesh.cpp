@@ -71,7 +71,8 @@ class MeshDrawing {
   }
 
   double line_of(int64_t stage) const {
-    return kTop + static_cast<double>(stage / per_line_) * (stage_height_ + kHeading + kBetween);
+    const int64_t line = stage / per_line_;
+    return kTop + static_cast<double>(line) * (stage_height_ + kHeading + kBetween);
   }
 
   void draw_stage(int64_t stage) {
