@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include "cli/rank_options.h"
 #include "cli/verbs.h"
 #include "config/print.h"
+#include "core/file.h"
 #include "core/thread_pool.h"
 #include "data/tokenizer.h"
 #include "launch/boot.h"
@@ -14,6 +16,7 @@
 #include "train/describe.h"
 #include "train/describe_layout.h"
 #include "train/layout.h"
+#include "train/pictures.h"
 #include "train/plan_files.h"
 #include "train/session.h"
 
@@ -26,9 +29,20 @@ struct TrainOptions {
   RankOptions ranks;
   bool dry_run = false;
   std::optional<int64_t> rank;  // that a dry run is to describe
+  std::string pictures;         // the folder for those of a dry run; empty: none
   bool compile_only = false;
   bool help_config = false;
 };
+
+void write_pictures(const TrainOptions& options, const config::Run& run, int64_t vocabulary) {
+  make_directory(options.pictures);
+  for (const train::Picture& picture :
+       train::draw_layout(train::memory_request(run, vocabulary), static_cast<int>(options.rank.value_or(0)))) {
+    const std::filesystem::path file = std::filesystem::path(options.pictures) / picture.file;
+    replace_file(file, picture.svg);
+    std::cout << "wrote " << file.string() << "\n";
+  }
+}
 
 int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
@@ -38,6 +52,7 @@ int dry_run(const TrainOptions& options, const config::Run& run, const config::L
   } else {
     std::cout << config::to_yaml(run) << config::describe(report) << train::describe_model(run, vocabulary);
   }
+  if (!options.pictures.empty()) write_pictures(options, run, vocabulary);
   return kExitComplete;
 }
 
@@ -109,7 +124,7 @@ void add_train(CLI::App& program, Action& run) {
       "  megalith train -c recipes/gpt3-125m.yaml trainer.max_steps=100 exp_manager.explicit_log_dir=runs/mine\n"
       "  megalith train -c recipes/gpt3-1.3b.yaml --nproc 8\n"
       "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n"
-      "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37\n\n"
+      "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37 --draw pictures\n\n"
       "SIGTERM, SIGINT and trainer.max_time end the step, save, and exit with 75: run the same command again with\n"
       "exp_manager.resume_if_exists=true to continue.");
   const auto options = std::make_shared<TrainOptions>();
@@ -118,6 +133,10 @@ void add_train(CLI::App& program, Action& run) {
   CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
                                         "print config, parameter count, FLOPs, layout, schedule and memory, then stop");
   verb->add_option("--rank", options->rank, "with --dry-run: print what this rank holds and whom it works with")
+      ->needs(dry_run);
+  verb->add_option(
+          "--draw", options->pictures,
+          "with --dry-run: write pictures of the ranks, the schedule and the division of samples to this folder")
       ->needs(dry_run);
   verb->add_flag("--compile-only", options->compile_only,
                  "choose and keep the GPU plans that this training needs, then stop");

@@ -6,14 +6,12 @@
 #include "parallel/layer_split.h"
 #include "parallel/mesh.h"
 #include "parallel/placement.h"
-#include "parallel/simulate.h"
+#include "train/step_timeline.h"
 
 namespace megalith::train {
 
 namespace {
 
-using parallel::Action;
-using parallel::ActionKind;
 using parallel::Axis;
 using parallel::Interval;
 using parallel::Layout;
@@ -41,38 +39,6 @@ std::string describe(const std::vector<int>& ranks) {
   if (ranks.size() <= 1) return "alone";
   if (ranks.size() <= kShown) return fmt::format("{}", fmt::join(ranks, ", "));
   return fmt::format("{}, {}, {} ... {} ({} ranks)", ranks[0], ranks[1], ranks[2], ranks.back(), ranks.size());
-}
-
-std::string name_of_schedule(const Layout& layout) {
-  if (layout.pipeline == 1) return "one stage";
-  if (layout.schedule == parallel::PipelineSchedule::zero_bubble) return "zero bubble (ZB-H1)";
-  return layout.chunks > 1 ? fmt::format("interleaved 1F1B, {} chunks per stage", layout.chunks) : "1F1B";
-}
-
-// Of a forward, in layers: what counts as a layer where layers are divided counts here too.
-double forward_time(const model::MemoryRequest& request, const parallel::Home& home) {
-  const Layout& layout = request.layout;
-  const bool first = home == parallel::Home{};
-  const bool last = home == parallel::Home{layout.pipeline - 1, layout.chunks - 1};
-  int64_t layers = parallel::layers_of(layout, request.config.layers, home).size();
-  if (first && layout.split.counts_embedding) ++layers;
-  if (last && layout.split.counts_loss) ++layers;
-  return static_cast<double>(layers);
-}
-
-double bubble_of(const model::MemoryRequest& request) {
-  const Layout& layout = request.layout;
-  std::vector<double> forward;  // by the chunk's number in the model
-  for (int64_t number = 0; number < layout.virtual_stages(); ++number) {
-    forward.push_back(forward_time(request, {number % layout.pipeline, number / layout.pipeline}));
-  }
-  const auto duration = [&](int64_t stage, const Action& action) {
-    if (!parallel::is_compute(action)) return 0.0;
-    const double once = forward[static_cast<size_t>(action.chunk * layout.pipeline + stage)];
-    return action.kind == ActionKind::backward ? 2.0 * once : once;
-  };
-  return simulate(parallel::pipeline_schedules(layout, request.micro_batches), {.duration = duration})
-      .bubble_fraction();
 }
 
 std::string describe_sharing(const Layout& layout) {
@@ -134,8 +100,8 @@ std::string describe_layout(const model::MemoryRequest& request) {
                   request.length) +
       fmt::format("schedule         {}", name_of_schedule(layout));
   if (layout.pipeline == 1) return text + "\n";
-  text +=
-      fmt::format("; {:.1f} % idle, simulated with backward twice as long as forward\n", 100.0 * bubble_of(request));
+  text += fmt::format("; {:.1f} % idle, simulated with backward twice as long as forward\n",
+                      100.0 * timeline_of(request).simulation.bubble_fraction());
   text += fmt::format("  {:>5} {:>13} {:>12}  {}\n", "stage", "ranks", "memory", "layers, by chunk");
   const int64_t ranks = layout.world() / layout.pipeline;
   for (int64_t stage = 0; stage < layout.pipeline; ++stage) {

@@ -72,7 +72,15 @@ TEST(Ranks, ADryRunShowsThemAndStartsNone) {
   outcome = run_program("train --dry-run --nproc 4 -c " + recipes + "gpt3-125m.yaml");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("layout           4 ranks"), std::string::npos) << outcome.output;
+  const TempDir folder;
+  outcome = run_program("train --dry-run --rank 37 --draw pictures -c " + recipes + "llama3.1-405b.yaml",
+                        folder.path().string());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  for (const char* picture : {"mesh.svg", "schedule.svg"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / "pictures" / picture)) << picture;
+  }
   EXPECT_EQ(run_program("train --rank 1").exit_code, 2);
+  EXPECT_EQ(run_program("train --draw pictures").exit_code, 2);
 }
 
 TEST(Ranks, TheConfigMustBeForThoseThatWereStarted) {

@@ -63,6 +63,8 @@ class Sizes {
   bool is_last() const { return place_.pp == layout_.pipeline - 1; }
   int64_t ends() const { return (is_first() ? 1 : 0) + (is_last() ? 1 : 0); }
   int64_t layers() const { return model_.layers / layout_.pipeline; }
+  // Layers that go forward twice: on a single stage backward finds the last one as forward has left it.
+  int64_t remade_layers() const { return model_.recompute == model::Recompute::full ? layers() - 1 : 0; }
   int64_t micro_batches() const { return test_.global_batch / (test_.micro_batch * layout_.data); }
   int64_t tokens() const { return test_.micro_batch * test_.length / layout_.context; }
   int64_t rows() const { return layout_.sequence_parallel ? tokens() / layout_.tensor : tokens(); }
@@ -110,13 +112,14 @@ class Sizes {
 // twice backward because what was gathered is not kept. The softmax's statistics (largest, sum, target) are gathered.
 void add_tensor_parallel(Volumes& volumes, const LayoutCase& test, const Sizes& sizes) {
   const int64_t micro_batches = sizes.micro_batches();
-  const int64_t sums = micro_batches * (4 * sizes.layers() + sizes.ends()) * sizes.all_rows();
+  const int64_t sums =
+      micro_batches * (4 * sizes.layers() + 2 * sizes.remade_layers() + sizes.ends()) * sizes.all_rows();
   int64_t& gathered = volumes[{"tensor", Operation::all_gather}];
   if (sizes.is_last()) gathered += micro_batches * 3 * sizes.tokens() * kStatistic;
   const int64_t reductions = test.layout.shards_weights ? micro_batches : 1;
   if (test.layout.sequence_parallel) {
     volumes[{"tensor", Operation::reduce_scatter}] += sums;
-    gathered += micro_batches * (6 * sizes.layers() + sizes.ends()) * sizes.own_rows();
+    gathered += micro_batches * (6 * sizes.layers() + 2 * sizes.remade_layers() + sizes.ends()) * sizes.own_rows();
     volumes[{"tensor", Operation::all_reduce}] += reductions * sizes.undivided() * kGradient;
   } else {
     volumes[{"tensor", Operation::all_reduce}] += sums;
@@ -164,9 +167,9 @@ void add_replicas(Volumes& volumes, const LayoutCase& test, const Sizes& sizes) 
 
 // Keys and values of the own tokens forward and again backward; gradients of those of all tokens.
 void add_context_parallel(Volumes& volumes, const LayoutCase& test, const Sizes& sizes) {
-  const int64_t own = sizes.micro_batches() * sizes.layers() * sizes.tokens() * 2 * sizes.kv_width() * sizes.element();
-  volumes[{"context", Operation::all_gather}] += 2 * own;
-  volumes[{"context", Operation::reduce_scatter}] += test.layout.context * own;
+  const int64_t own = sizes.micro_batches() * sizes.tokens() * 2 * sizes.kv_width() * sizes.element();
+  volumes[{"context", Operation::all_gather}] += (2 * sizes.layers() + sizes.remade_layers()) * own;
+  volumes[{"context", Operation::reduce_scatter}] += test.layout.context * sizes.layers() * own;
 }
 
 Volumes expected_volumes(const LayoutCase& test, const parallel::Coordinates& place) {
@@ -278,6 +281,17 @@ TEST(Traffic, OfAllAtOnce) {
                                .data = 2,
                                .sequence_parallel = true,
                                .shards_optimizer = true}});
+}
+
+TEST(Traffic, OfLayersThatAreMadeAgain) {
+  for (const Layout& layout :
+       {Layout{.tensor = 2}, Layout{.tensor = 2, .sequence_parallel = true}, Layout{.context = 2}}) {
+    for (const model::Recompute recompute : {model::Recompute::selective, model::Recompute::full}) {
+      LayoutCase test{.config = gpt(), .layout = layout};
+      test.config.recompute = recompute;
+      expect_volumes_of_formulas(test);
+    }
+  }
 }
 
 // Weights and activations take half the bytes, gradients between replicas where that is asked for.

@@ -190,6 +190,7 @@ class Replay {
 
 // Pieces of the residual stream beside those that wait for a backward or were received: what is being made or sent.
 constexpr int64_t kBuffersAtWork = 3;
+constexpr int64_t kBuffersReceived = 8;
 
 std::vector<int64_t> one_bucket_per_chunk(int64_t chunks) {
   std::vector<int64_t> buckets;
@@ -210,6 +211,7 @@ void expect_good_training(const Layout& layout, int64_t micro_batches, const std
     ASSERT_LE(replay.most_alive, chunks_alive(layout, stage, micro_batches)) << "stage " << stage;
     ASSERT_LE(program.buffers, replay.most_alive + receive_buffers(program.schedule) + kBuffersAtWork)
         << "stage " << stage;
+    ASSERT_LE(receive_buffers(program.schedule), kBuffersReceived) << "stage " << stage;
     ASSERT_LE(program.batches, std::min(micro_batches, replay.most_alive)) << "stage " << stage;
   }
 }
