@@ -76,7 +76,6 @@ class Chunk {
   Tensor bias_gradient_before(int64_t block) const;
   int64_t layer_of(int64_t block) const { return part_.layers.begin + block; }
 
-  const ModelConfig& config_;
   ChunkPart part_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;

@@ -20,7 +20,7 @@ class PlanTuning {
   PlanTuning& operator=(const PlanTuning&) = delete;
 
  private:
-  Stream& stream_;
+  [[maybe_unused]] Stream& stream_;  // a build without CUDA has no use for it
 };
 
 struct PlanCounts {

@@ -28,7 +28,7 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) 
           .device = device_of(run.trainer),
           .threads = threads,
           .bucket_elements = bucket_elements_of(run),
-          .reduces_in_bf16 = run.model.optim.grad_sync_dtype == "bf16"};
+          .reduces_in_bf16 = run.model.optim.grad_sync_dtype == "bf16" && layout_of(run).replicas() > 1};
 }
 
 EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
