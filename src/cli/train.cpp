@@ -37,7 +37,7 @@ struct TrainOptions {
 void write_pictures(const TrainOptions& options, const config::Run& run, int64_t vocabulary) {
   make_directory(options.pictures);
   for (const train::Picture& picture :
-       train::draw_layout(train::memory_request(run, vocabulary), static_cast<int>(options.rank.value_or(0)))) {
+       train::draw_layout(train::stage_request(run, vocabulary), static_cast<int>(options.rank.value_or(0)))) {
     const std::filesystem::path file = std::filesystem::path(options.pictures) / picture.file;
     replace_file(file, picture.svg);
     std::cout << "wrote " << file.string() << "\n";
@@ -48,7 +48,7 @@ int dry_run(const TrainOptions& options, const config::Run& run, const config::L
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
   if (options.rank) {
     train::check_layout(run, vocabulary);
-    std::cout << train::describe_rank(train::memory_request(run, vocabulary), *options.rank);
+    std::cout << train::describe_rank(train::stage_request(run, vocabulary), *options.rank);
   } else {
     std::cout << config::to_yaml(run) << config::describe(report) << train::describe_model(run, vocabulary);
   }

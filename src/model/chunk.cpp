@@ -16,9 +16,7 @@ constexpr int64_t kEmbeddingLayer = -1;
 
 Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope,
              const ChunkPart& part, const ChunkMemory& memory)
-    : part_(part),
-      groups_(recompute_groups(config, part.layers.size())),
-      room_(memory.recompute_room) {
+    : part_(part), groups_(recompute_groups(config, part.layers.size())), room_(memory.recompute_room) {
   if (part.has_embedding) embedding_ = std::make_unique<Embedding>(config, store);
   if (part.has_head) head_ = std::make_unique<Head>(config, store);
   blocks_.reserve(static_cast<size_t>(part.layers.size()));

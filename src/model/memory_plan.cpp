@@ -32,7 +32,7 @@ std::vector<cost::MemoryInputs::Chunk> chunks_of(const StagePlan& plan) {
   return chunks;
 }
 
-void add_scratch(cost::MemoryInputs& inputs, const MemoryRequest& request, const StagePlan& plan) {
+void add_scratch(cost::MemoryInputs& inputs, const StageRequest& request, const StagePlan& plan) {
   const ModelConfig& c = plan.config;
   const bool shares_samples = inputs.context_ranks > 1;
   const int64_t documents = document_room(request, plan);
@@ -60,14 +60,14 @@ void add_scratch(cost::MemoryInputs& inputs, const MemoryRequest& request, const
 
 }  // namespace
 
-int64_t document_room(const MemoryRequest& request, const StagePlan& plan) {
+int64_t document_room(const StageRequest& request, const StagePlan& plan) {
   const ModelConfig& c = plan.config;
   const bool has_use = c.masks_documents && c.attention_dropout == 0.0 && c.compute == DType::bf16 &&
                        request.device == Device::cuda && request.layout.context == 1;
   return has_use ? ops::document_room(plan.shape.tokens()) : 0;
 }
 
-cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& plan,
+cost::MemoryTable memory_of_plan(const StageRequest& request, const StagePlan& plan,
                                  const parallel::Placement& placement, int64_t replica) {
   const ModelConfig& c = plan.config;
   const parallel::Layout& layout = request.layout;
@@ -122,19 +122,19 @@ cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& 
 
 namespace {
 
-cost::MemoryTable memory_of(const MemoryRequest& request, const StagePlans& plans,
-                            const parallel::ParameterTable& table, int64_t stage) {
+cost::MemoryTable memory_of(const StageRequest& request, const StagePlans& plans, const parallel::ParameterTable& table,
+                            int64_t stage) {
   const parallel::Placement placement = place_parameters(request, table, stage, 0);
   return memory_of_plan(request, plans.of_stage(stage, placement.chunks_of_buckets()), placement, 0);
 }
 
 }  // namespace
 
-cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage) {
+cost::MemoryTable memory_of_stage(const StageRequest& request, int64_t stage) {
   return memory_of(request, StagePlans(request), logical_parameters(request.config), stage);
 }
 
-WorstRank memory_of_worst_rank(const MemoryRequest& request) {
+WorstRank memory_of_worst_rank(const StageRequest& request) {
   const StagePlans plans(request);
   const parallel::ParameterTable parameters = logical_parameters(request.config);
   WorstRank worst{.stage = 0, .table = memory_of(request, plans, parameters, 0)};

@@ -5,25 +5,20 @@
 
 namespace megalith::model {
 
-using MemoryRequest = StageRequest;
-
 // How many documents of a micro batch attention is given the bounds of, at most; 0: it has no use for bounds.
-int64_t document_room(const MemoryRequest& request, const StagePlan& plan);
+int64_t document_room(const StageRequest& request, const StagePlan& plan);
 
 // What a rank needs. The placement is that of its stage.
-cost::MemoryTable memory_of_plan(const MemoryRequest& request, const StagePlan& plan,
+cost::MemoryTable memory_of_plan(const StageRequest& request, const StagePlan& plan,
                                  const parallel::Placement& placement, int64_t replica);
 
-// How many documents of a micro batch attention is given the bounds of, at most; 0: it has no use for bounds.
-int64_t document_room(const ModelConfig& config, Device device, int64_t tokens);
-
 // What a rank of pipeline stage `stage` needs.
-cost::MemoryTable memory_of_stage(const MemoryRequest& request, int64_t stage);
+cost::MemoryTable memory_of_stage(const StageRequest& request, int64_t stage);
 
 struct WorstRank {
   int64_t stage = 0;
   cost::MemoryTable table;
 };
-WorstRank memory_of_worst_rank(const MemoryRequest& request);
+WorstRank memory_of_worst_rank(const StageRequest& request);
 
 }  // namespace megalith::model

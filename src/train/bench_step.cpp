@@ -86,7 +86,7 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   check_ranks(run, 1);
   check_layout(run, vocabulary.size);
-  const model::MemoryRequest request = memory_request(run, vocabulary.size);
+  const model::StageRequest request = stage_request(run, vocabulary.size);
   const bool on_gpu = request.device == Device::cuda;
   BenchStepResult result;
   const double begin = monotonic_seconds();

@@ -15,7 +15,7 @@ Device device_of(const config::Trainer& trainer) {
   return trainer.accelerator == "auto" && !find_accelerators().empty() ? Device::cuda : Device::cpu;
 }
 
-model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) {
+model::StageRequest stage_request(const config::Run& run, int64_t vocabulary) {
   const config::Model& m = run.model;
   // The ranks of a machine share its cores.
   const int64_t cores_each = std::max<int64_t>(1, available_cores() / run.trainer.devices);
@@ -32,7 +32,7 @@ model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary) 
 }
 
 EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
-  return {.stage = memory_request(run, vocabulary),
+  return {.stage = stage_request(run, vocabulary),
           .seed = static_cast<uint64_t>(run.model.seed),
           .deterministic = run.trainer.deterministic,
           .optimizer = {.optim = run.model.optim,
@@ -43,7 +43,7 @@ EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
 
 std::string describe_model(const config::Run& run, int64_t vocabulary) {
   check_layout(run, vocabulary);
-  const model::MemoryRequest request = memory_request(run, vocabulary);
+  const model::StageRequest request = stage_request(run, vocabulary);
   const int64_t padded = request.config.padded_vocabulary;
   std::string text = fmt::format("parameters       {} ({} with the vocabulary padded from {} to {})\n",
                                  with_commas(cost::parameter_count(run.model, vocabulary)),

@@ -12,7 +12,7 @@ namespace megalith::train {
 Device device_of(const config::Trainer& trainer);
 
 // What a run is asked to hold: from the effective config, for the layout it names.
-model::MemoryRequest memory_request(const config::Run& run, int64_t vocabulary);
+model::StageRequest stage_request(const config::Run& run, int64_t vocabulary);
 
 // The engine that trains it on this machine.
 EngineOptions training_options(const config::Run& run, int64_t vocabulary);

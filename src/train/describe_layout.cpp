@@ -25,7 +25,7 @@ std::string describe(const Interval& interval) {
 }
 
 // "0-5, 48-53": chunk by chunk.
-std::string layers_of_stage(const model::MemoryRequest& request, int64_t stage) {
+std::string layers_of_stage(const model::StageRequest& request, int64_t stage) {
   std::vector<std::string> chunks;
   for (int64_t chunk = 0; chunk < request.layout.chunks; ++chunk) {
     chunks.push_back(describe(parallel::layers_of(request.layout, request.config.layers, {stage, chunk})));
@@ -48,7 +48,7 @@ std::string describe_sharing(const Layout& layout) {
   return text;
 }
 
-std::string describe_groups(const model::MemoryRequest& request, int rank) {
+std::string describe_groups(const model::StageRequest& request, int rank) {
   const Mesh mesh(request.layout);
   const int64_t kv_replicas = std::max<int64_t>(1, request.layout.tensor / request.config.kv_heads);
   std::string text;
@@ -64,7 +64,7 @@ std::string describe_groups(const model::MemoryRequest& request, int rank) {
   return text;
 }
 
-std::string describe_parameters(const model::MemoryRequest& request, int rank) {
+std::string describe_parameters(const model::StageRequest& request, int rank) {
   const Layout& layout = request.layout;
   const Mesh mesh(layout);
   const parallel::Coordinates place = mesh.coordinates_of(rank);
@@ -92,7 +92,7 @@ std::string with_commas(int64_t number) {
   return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
 }
 
-std::string describe_layout(const model::MemoryRequest& request) {
+std::string describe_layout(const model::StageRequest& request) {
   const Layout& layout = request.layout;
   std::string text =
       fmt::format("layout           {} ranks: {}{}\n", layout.world(), to_string(layout), describe_sharing(layout)) +
@@ -112,7 +112,7 @@ std::string describe_layout(const model::MemoryRequest& request) {
   return text;
 }
 
-std::string describe_rank(const model::MemoryRequest& request, int64_t rank) {
+std::string describe_rank(const model::StageRequest& request, int64_t rank) {
   const Layout& layout = request.layout;
   if (rank < 0 || rank >= layout.world()) {
     user_error("there is no rank {}: the run has {}, counted from 0", rank, layout.world());

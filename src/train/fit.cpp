@@ -6,18 +6,18 @@ namespace megalith::train {
 
 namespace {
 
-int64_t bytes_of(const model::MemoryRequest& request) {
+int64_t bytes_of(const model::StageRequest& request) {
   return model::memory_of_worst_rank(request).table.total();
 }
 
 // From what costs least time to what costs most: smaller micro batches, then more recomputation, then both.
-std::optional<std::string> change_that_fits(const model::MemoryRequest& request, int64_t available) {
+std::optional<std::string> change_that_fits(const model::StageRequest& request, int64_t available) {
   using model::Recompute;
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     if (recompute < request.config.recompute) continue;
     for (int64_t batch = request.batch; batch >= 1; batch /= 2) {
       if (request.batch % batch != 0) continue;
-      model::MemoryRequest smaller = request;
+      model::StageRequest smaller = request;
       smaller.config.recompute = recompute;
       smaller.micro_batches = request.micro_batches * (request.batch / batch);
       smaller.batch = batch;
@@ -36,7 +36,7 @@ std::optional<std::string> change_that_fits(const model::MemoryRequest& request,
 
 }  // namespace
 
-void require_fit(const model::MemoryRequest& request, int64_t available) {
+void require_fit(const model::StageRequest& request, int64_t available) {
   const model::WorstRank worst = model::memory_of_worst_rank(request);
   if (worst.table.total() <= available) return;
   const std::optional<std::string> change = change_that_fits(request, available);

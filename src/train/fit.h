@@ -6,6 +6,6 @@ namespace megalith::train {
 
 // A model that does not fit `available` bytes is refused with its memory table and the cheapest change that would make
 // it fit.
-void require_fit(const model::MemoryRequest& request, int64_t available);
+void require_fit(const model::StageRequest& request, int64_t available);
 
 }  // namespace megalith::train

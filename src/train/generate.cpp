@@ -53,7 +53,7 @@ namespace {
 class Reader {
  public:
   Reader(checkpoint::Loaded& checkpoint, const config::Run& run, int64_t vocabulary)
-      : request_(memory_request(run, vocabulary)),
+      : request_(stage_request(run, vocabulary)),
         config_(request_.config),
         context_length_(request_.length),
         pool_(request_.threads),
@@ -98,7 +98,7 @@ class Reader {
  private:
   // One layer's activations at a time, of one sequence as long as the context, and the logits of one token.
   int64_t scratch_bytes() const {
-    model::MemoryRequest request = request_;
+    model::StageRequest request = request_;
     request.batch = 1;
     request.training = false;
     request.config.layers = 1;
@@ -114,7 +114,7 @@ class Reader {
            2 * Arena::footprint(DType::f32, rope) + Arena::footprint(DType::i32, context_length_);
   }
 
-  model::MemoryRequest request_;
+  model::StageRequest request_;
   model::ModelConfig config_;
   int64_t context_length_;
   ThreadPool pool_;

@@ -40,7 +40,7 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
   config::Run one_epoch = run;
   if (run.model.data.data_impl != "mock") one_epoch.model.data.data_prefix = data::data_prefixes(run.model.data);
   const auto dataset = data::make_dataset(one_epoch, options.split, vocabulary, 1);
-  model::StageRequest request = memory_request(run, vocabulary.size);
+  model::StageRequest request = stage_request(run, vocabulary.size);
   request.training = false;
   request.micro_batches = 1;
   Engine engine({.stage = request});

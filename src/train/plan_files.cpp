@@ -11,7 +11,7 @@
 
 namespace megalith::train {
 
-void check_device(const config::Run& run, const model::MemoryRequest& request) {
+void check_device(const config::Run& run, const model::StageRequest& request) {
   if (request.device == Device::cpu) return;
   if (run.trainer.accelerator == "gpu") require_accelerator();
   const DeviceMemory memory = device_memory();
@@ -36,7 +36,7 @@ void make_plans(Engine& engine, const config::Run& run, const std::filesystem::p
 ops::PlanCounts compile(const config::Run& run, comm::World* world) {
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   check_layout(run, vocabulary.size);
-  check_device(run, memory_request(run, vocabulary.size));
+  check_device(run, stage_request(run, vocabulary.size));
   Engine engine(training_options(run, vocabulary.size), world);
   engine.initialise(static_cast<uint64_t>(run.model.seed));
   make_plans(engine, run, {});

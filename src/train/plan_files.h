@@ -7,7 +7,7 @@
 namespace megalith::train {
 
 // Refuses a device that is not there and a model that does not fit it.
-void check_device(const config::Run& run, const model::MemoryRequest& request);
+void check_device(const config::Run& run, const model::StageRequest& request);
 
 // Makes the plans of a run on a GPU: first those that the run already used (`of_run`, so that a resumed run computes as
 // before), then those of the cache that all runs of this user share, then by timing. Rank 0 reads and writes the files.

@@ -97,7 +97,7 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   for (const std::string& failpoint : run.failpoints) arm_failpoint(failpoint);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   check_layout(run, vocabulary.size);
-  check_device(run, memory_request(run, vocabulary.size));
+  check_device(run, stage_request(run, vocabulary.size));
   // Opened first, so that a missing data file leaves no run directory behind.
   if (run.model.data.data_impl != "mock") {
     for (const std::string& prefix : data::data_prefixes(run.model.data)) data::IndexedDataset{prefix};

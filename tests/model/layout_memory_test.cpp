@@ -21,7 +21,7 @@ ModelConfig gpt3_175b() {
 }
 
 TEST(LayoutMemory, WeightsOfAllStagesAddUpToTheModel) {
-  const MemoryRequest request{
+  const StageRequest request{
       .config = gpt3_175b(),
       .layout =
           {.tensor = 4, .pipeline = 8, .chunks = 2, .data = 8, .sequence_parallel = true, .shards_optimizer = true},
@@ -38,7 +38,7 @@ TEST(LayoutMemory, WeightsOfAllStagesAddUpToTheModel) {
 }
 
 TEST(LayoutMemory, TheFirstStageHoldsTheMostActivations) {
-  const MemoryRequest request{
+  const StageRequest request{
       .config = gpt3_175b(),
       .layout = {.tensor = 8, .pipeline = 16, .data = 4, .sequence_parallel = true, .shards_optimizer = true},
       .batch = 1,
@@ -49,7 +49,7 @@ TEST(LayoutMemory, TheFirstStageHoldsTheMostActivations) {
 }
 
 TEST(LayoutMemory, RecomputeSavesMemory) {
-  MemoryRequest request{
+  StageRequest request{
       .config = gpt3_175b(), .layout = {.tensor = 8, .pipeline = 8}, .batch = 1, .length = 2048, .micro_batches = 64};
   const int64_t none = memory_of_worst_rank(request).table.total();
   request.config.recompute = Recompute::selective;

@@ -22,8 +22,8 @@ config::Run recipe(const std::string& name, const std::vector<std::string>& over
   return run;
 }
 
-model::MemoryRequest request_of(const config::Run& run) {
-  return memory_request(run, run.model.tokenizer.vocab_size);
+model::StageRequest request_of(const config::Run& run) {
+  return stage_request(run, run.model.tokenizer.vocab_size);
 }
 
 TEST(DescribeLayout, OfEveryRecipeOnSeveralStages) {

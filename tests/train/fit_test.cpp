@@ -9,7 +9,7 @@
 namespace megalith::train::testing {
 namespace {
 
-std::string refusal(const model::MemoryRequest& request, int64_t available) {
+std::string refusal(const model::StageRequest& request, int64_t available) {
   try {
     require_fit(request, available);
     return "";
@@ -19,7 +19,7 @@ std::string refusal(const model::MemoryRequest& request, int64_t available) {
   }
 }
 
-int64_t needs(model::MemoryRequest request, int64_t batch, model::Recompute recompute) {
+int64_t needs(model::StageRequest request, int64_t batch, model::Recompute recompute) {
   request.batch = batch;
   request.config.recompute = recompute;
   return model::memory_of_worst_rank(request).table.total();
@@ -27,7 +27,7 @@ int64_t needs(model::MemoryRequest request, int64_t batch, model::Recompute reco
 
 TEST(Fit, NamesTheCheapestChangeThatFits) {
   using model::Recompute;
-  model::MemoryRequest request = memory_request(tiny_run(kTinyGpt, "unused"), 257);
+  model::StageRequest request = stage_request(tiny_run(kTinyGpt, "unused"), 257);
   request.device = Device::cuda;
   request.config.layers = 8;
   request.config.hidden = 512;
