@@ -17,154 +17,148 @@ Heads AttentionCore::split(Tensor qkv) const {
 }
 
 void AttentionCore::forward(const Context& context, Tensor qkv, Tensor mixed, Tensor log_sum_exp) const {
-  const ArenaScope scope(context.scratch);
-  const Heads heads = split(qkv);
+  const Outputs outputs{.mixed = mixed, .log_sum_exp = log_sum_exp};
   if (context.samples.group != nullptr) {
-    const int64_t q = config_.query_width();
-    forward_shared(context, heads, qkv.slice_cols(q, qkv.cols()), mixed, log_sum_exp);
+    forward_shared(context, qkv, outputs);
     return;
   }
-  const Heads seen = context.cache != nullptr ? through_cache(context, heads) : heads;
-  ops::attention_forward(context.stream,
-                         {.q = seen.q,
-                          .k = seen.k,
-                          .v = seen.v,
-                          .out = mixed,
-                          .log_sum_exp = log_sum_exp,
-                          .batch = context.batch,
-                          .heads = config_.heads,
-                          .kv_heads = config_.kv_heads,
-                          .query_offset = context.position_offset,
-                          .scale = scale(),
-                          .document_starts = context.document_starts,
-                          .document_bounds = context.document_bounds,
-                          .dropout = dropout(context),
-                          .head_offset = head_offset(context),
-                          .scratch = allocate_scratch(context, context.batch, seen.k.rows() / context.batch)});
+  const Heads heads = split(qkv);
+  forward_part(context, whole(context), context.cache != nullptr ? through_cache(context, heads) : heads, outputs);
 }
 
 void AttentionCore::backward(const Context& context, Tensor qkv, Tensor mixed, Tensor log_sum_exp, Tensor d_mixed,
                              Tensor d_qkv) const {
-  const ArenaScope scope(context.scratch);
-  const Heads heads = split(qkv);
-  const Heads d_heads = split(d_qkv);
+  const Outputs outputs{.mixed = mixed, .log_sum_exp = log_sum_exp};
   if (context.samples.group != nullptr) {
-    const int64_t q = config_.query_width();
-    backward_shared(context, heads, qkv.slice_cols(q, qkv.cols()), mixed, log_sum_exp, d_mixed, d_qkv);
+    backward_shared(context, qkv, outputs, d_mixed, d_qkv);
     return;
   }
-  ops::attention_backward(context.stream, {.dout = d_mixed,
+  backward_part(context, whole(context), split(qkv), outputs, {.d_mixed = d_mixed, .d_heads = split(d_qkv)});
+}
+
+AttentionCore::Part AttentionCore::whole(const Context& context) const {
+  return {.batch = context.batch,
+          .query_offset = context.position_offset,
+          .document_starts = context.document_starts,
+          .document_bounds = context.document_bounds,
+          .dropout = dropout(context)};
+}
+
+void AttentionCore::forward_part(const Context& context, const Part& part, const Heads& heads,
+                                 const Outputs& outputs) const {
+  const ArenaScope scope(context.scratch);
+  ops::attention_forward(context.stream, {.q = heads.q,
+                                          .k = heads.k,
+                                          .v = heads.v,
+                                          .out = outputs.mixed,
+                                          .log_sum_exp = outputs.log_sum_exp,
+                                          .batch = part.batch,
+                                          .heads = config_.heads,
+                                          .kv_heads = config_.kv_heads,
+                                          .query_offset = part.query_offset,
+                                          .scale = scale(),
+                                          .document_starts = part.document_starts,
+                                          .document_bounds = part.document_bounds,
+                                          .dropout = part.dropout,
+                                          .head_offset = head_offset(context),
+                                          .dropout_keys = part.dropout_keys,
+                                          .scratch = allocate_scratch(context, part, heads)});
+}
+
+void AttentionCore::backward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs,
+                                  const Gradients& gradients) const {
+  const ArenaScope scope(context.scratch);
+  ops::attention_backward(context.stream, {.dout = gradients.d_mixed,
                                            .q = heads.q,
                                            .k = heads.k,
                                            .v = heads.v,
-                                           .out = mixed,
-                                           .log_sum_exp = log_sum_exp,
-                                           .dq = d_heads.q,
-                                           .dk = d_heads.k,
-                                           .dv = d_heads.v,
-                                           .batch = context.batch,
+                                           .out = outputs.mixed,
+                                           .log_sum_exp = outputs.log_sum_exp,
+                                           .dq = gradients.d_heads.q,
+                                           .dk = gradients.d_heads.k,
+                                           .dv = gradients.d_heads.v,
+                                           .batch = part.batch,
                                            .heads = config_.heads,
                                            .kv_heads = config_.kv_heads,
+                                           .query_offset = part.query_offset,
                                            .scale = scale(),
-                                           .document_starts = context.document_starts,
-                                           .document_bounds = context.document_bounds,
-                                           .dropout = dropout(context),
+                                           .document_starts = part.document_starts,
+                                           .document_bounds = part.document_bounds,
+                                           .dropout = part.dropout,
                                            .head_offset = head_offset(context),
+                                           .dropout_keys = part.dropout_keys,
                                            .deterministic = context.deterministic,
-                                           .scratch = allocate_scratch(context, context.batch, context.length)});
-}
-
-std::vector<AttentionCore::BlockView> AttentionCore::blocks_of(const Context& context) const {
-  const ContextSplit& split = context.samples.split;
-  std::vector<BlockView> blocks;
-  for (int64_t sequence = 0; sequence < context.batch; ++sequence) {
-    const parallel::Interval positions = positions_of(split, sequence % 2 == 0 ? Half::front : Half::back);
-    blocks.push_back({.sequence = sequence,
-                      .begin = positions.begin,
-                      .first_key_row = sequence / 2 * split.length,
-                      .keys = positions.end});
-  }
-  return blocks;
+                                           .scratch = allocate_scratch(context, part, heads)});
 }
 
 namespace {
 
-Tensor elements_of(const Tensor& vector, int64_t begin, int64_t end) {
+Tensor elements_of(const Tensor& vector, const parallel::Interval& which) {
   if (!vector) return {};
-  return vector.view({vector.elements(), 1}).slice_rows(begin, end).view({end - begin});
+  return vector.view({vector.elements(), 1}).slice_rows(which.begin, which.end).view({which.size()});
+}
+
+Tensor rows_of(const Tensor& matrix, const parallel::Interval& which) {
+  return matrix.slice_rows(which.begin, which.end);
 }
 
 }  // namespace
 
-void AttentionCore::forward_shared(const Context& context, const Heads& heads, Tensor kv, Tensor mixed,
-                                   Tensor log_sum_exp) const {
-  const Tensor whole = gather_samples(context, kv);
-  for (const BlockView& block : blocks_of(context)) {
-    const ArenaScope scope(context.scratch);
-    const int64_t begin = block.sequence * context.length;
-    const int64_t end = begin + context.length;
-    const Tensor keys = whole.slice_rows(block.first_key_row, block.first_key_row + block.keys);
-    ops::attention_forward(context.stream, {.q = heads.q.slice_rows(begin, end),
-                                            .k = keys.slice_cols(0, config_.kv_width()),
-                                            .v = keys.slice_cols(config_.kv_width(), keys.cols()),
-                                            .out = mixed.slice_rows(begin, end),
-                                            .log_sum_exp = log_sum_exp.slice_rows(block.sequence * config_.heads,
-                                                                                  (block.sequence + 1) * config_.heads),
-                                            .batch = 1,
-                                            .heads = config_.heads,
-                                            .kv_heads = config_.kv_heads,
-                                            .query_offset = block.begin,
-                                            .scale = scale(),
-                                            .document_starts = elements_of(context.document_starts, begin, end),
-                                            .dropout = dropout_of_block(context, block.sequence),
-                                            .head_offset = head_offset(context),
-                                            .dropout_keys = context.samples.split.length,
-                                            .scratch = allocate_scratch(context, 1, block.keys)});
+std::vector<AttentionCore::Block> AttentionCore::blocks_of(const Context& context) const {
+  const ContextSplit& split = context.samples.split;
+  std::vector<Block> blocks;
+  for (int64_t sequence = 0; sequence < context.batch; ++sequence) {
+    const parallel::Interval positions = positions_of(split, sequence % 2 == 0 ? Half::front : Half::back);
+    const int64_t first_key = sequence / 2 * split.length;
+    Block& block = blocks.emplace_back(
+        Block{.tokens = {sequence * context.length, (sequence + 1) * context.length},
+              .statistics = {sequence * config_.heads, (sequence + 1) * config_.heads},
+              .keys = {first_key, first_key + positions.end},
+              .part = {.query_offset = positions.begin, .dropout = dropout(context), .dropout_keys = split.length}});
+    block.part.document_starts = elements_of(context.document_starts, block.tokens);
+    if (block.part.dropout.probability > 0.0)
+      block.part.dropout.sample_ids = elements_of(context.sample_ids, {sequence, sequence + 1});
+  }
+  return blocks;
+}
+
+void AttentionCore::forward_shared(const Context& context, Tensor qkv, const Outputs& outputs) const {
+  const ArenaScope scope(context.scratch);
+  const Tensor samples = gather_samples(context, keys_and_values(qkv));
+  const int64_t kv = config_.kv_width();
+  for (const Block& block : blocks_of(context)) {
+    const Tensor keys = rows_of(samples, block.keys);
+    forward_part(
+        context, block.part,
+        {.q = rows_of(split(qkv).q, block.tokens), .k = keys.slice_cols(0, kv), .v = keys.slice_cols(kv, 2 * kv)},
+        {.mixed = rows_of(outputs.mixed, block.tokens), .log_sum_exp = rows_of(outputs.log_sum_exp, block.statistics)});
   }
 }
 
-void AttentionCore::backward_shared(const Context& context, const Heads& heads, Tensor kv, Tensor mixed,
-                                    Tensor log_sum_exp, Tensor d_mixed, Tensor d_qkv) const {
-  const Tensor whole = gather_samples(context, kv);
-  const Tensor d_whole = context.scratch.allocate("attention.d_samples", config_.compute, whole.shape);
+void AttentionCore::backward_shared(const Context& context, Tensor qkv, const Outputs& outputs, Tensor d_mixed,
+                                    Tensor d_qkv) const {
+  const ArenaScope scope(context.scratch);
+  const int64_t kv = config_.kv_width();
+  const Tensor samples = gather_samples(context, keys_and_values(qkv));
+  const Tensor d_samples = context.scratch.allocate("attention.d_samples", config_.compute, samples.shape);
   const Tensor d_block =
-      context.scratch.allocate("attention.d_block", config_.compute, {context.samples.split.length, whole.cols()});
-  const int64_t kv_width = config_.kv_width();
-  ops::fill(context.stream, {.x = d_whole, .value = 0.0});
-  for (const BlockView& block : blocks_of(context)) {
-    const ArenaScope scope(context.scratch);
-    const int64_t begin = block.sequence * context.length;
-    const int64_t end = begin + context.length;
-    const int64_t last_key_row = block.first_key_row + block.keys;
-    const Tensor keys = whole.slice_rows(block.first_key_row, last_key_row);
-    const Tensor d_keys = d_block.slice_rows(0, block.keys);
-    const Tensor d_q = d_qkv.slice_cols(0, config_.query_width());
-    ops::attention_backward(context.stream, {.dout = d_mixed.slice_rows(begin, end),
-                                             .q = heads.q.slice_rows(begin, end),
-                                             .k = keys.slice_cols(0, kv_width),
-                                             .v = keys.slice_cols(kv_width, keys.cols()),
-                                             .out = mixed.slice_rows(begin, end),
-                                             .log_sum_exp = log_sum_exp.slice_rows(
-                                                 block.sequence * config_.heads, (block.sequence + 1) * config_.heads),
-                                             .dq = d_q.slice_rows(begin, end),
-                                             .dk = d_keys.slice_cols(0, kv_width),
-                                             .dv = d_keys.slice_cols(kv_width, keys.cols()),
-                                             .batch = 1,
-                                             .heads = config_.heads,
-                                             .kv_heads = config_.kv_heads,
-                                             .query_offset = block.begin,
-                                             .scale = scale(),
-                                             .document_starts = elements_of(context.document_starts, begin, end),
-                                             .dropout = dropout_of_block(context, block.sequence),
-                                             .head_offset = head_offset(context),
-                                             .dropout_keys = context.samples.split.length,
-                                             .deterministic = context.deterministic,
-                                             .scratch = allocate_scratch(context, 1, block.keys)});
-    const Tensor sum = d_whole.slice_rows(block.first_key_row, last_key_row);
+      context.scratch.allocate("attention.d_block", config_.compute, {context.samples.split.length, samples.cols()});
+  ops::fill(context.stream, {.x = d_samples, .value = 0.0});
+  for (const Block& block : blocks_of(context)) {
+    const Tensor keys = rows_of(samples, block.keys);
+    const Tensor d_keys = d_block.slice_rows(0, block.keys.size());
+    backward_part(
+        context, block.part,
+        {.q = rows_of(split(qkv).q, block.tokens), .k = keys.slice_cols(0, kv), .v = keys.slice_cols(kv, 2 * kv)},
+        {.mixed = rows_of(outputs.mixed, block.tokens), .log_sum_exp = rows_of(outputs.log_sum_exp, block.statistics)},
+        {.d_mixed = rows_of(d_mixed, block.tokens),
+         .d_heads = {.q = rows_of(split(d_qkv).q, block.tokens),
+                     .k = d_keys.slice_cols(0, kv),
+                     .v = d_keys.slice_cols(kv, 2 * kv)}});
+    const Tensor sum = rows_of(d_samples, block.keys);
     ops::dropout_add(context.stream, {.x = d_keys, .residual = sum, .y = sum});
   }
-  const Tensor d_kv = scatter_samples(context, d_whole);
-  ops::cast(context.stream, {.x = d_kv, .y = d_qkv.slice_cols(config_.query_width(), d_qkv.cols())});
+  ops::cast(context.stream, {.x = scatter_samples(context, d_samples), .y = keys_and_values(d_qkv)});
 }
 
 namespace {
@@ -228,21 +222,15 @@ Heads AttentionCore::through_cache(const Context& context, const Heads& heads) c
           .v = context.cache->values[layer].slice_rows(0, end)};
 }
 
-ops::Dropout AttentionCore::dropout_of_block(const Context& context, int64_t sequence) const {
-  ops::Dropout drawn = dropout(context);
-  if (drawn.probability > 0.0) drawn.sample_ids = elements_of(context.sample_ids, sequence, sequence + 1);
-  return drawn;
-}
-
-Tensor AttentionCore::allocate_scratch(const Context& context, int64_t batch, int64_t keys) const {
-  const Tensor& bounds = context.document_bounds;
+Tensor AttentionCore::allocate_scratch(const Context& context, const Part& part, const Heads& heads) const {
+  const Tensor& bounds = part.document_bounds;
   const int64_t elements = ops::attention_scratch(context.stream.device(),
                                                   {.dtype = config_.compute,
-                                                   .batch = batch,
+                                                   .batch = part.batch,
                                                    .heads = config_.heads,
                                                    .kv_heads = config_.kv_heads,
-                                                   .query_length = context.length,
-                                                   .key_length = keys,
+                                                   .query_length = heads.q.rows() / part.batch,
+                                                   .key_length = heads.k.rows() / part.batch,
                                                    .head_dim = config_.head_dim,
                                                    .documents = bounds ? bounds.elements() - 1 : 0},
                                                   context.stream.pool().threads());

@@ -24,27 +24,49 @@ class AttentionCore {
                 Tensor d_qkv) const;
 
  private:
-  // One block of positions of one sample, against the keys from the sample's start to its own end.
-  struct BlockView {
-    int64_t sequence = 0;  // of this rank
-    int64_t begin = 0;     // position of its first token
-    int64_t first_key_row = 0;
-    int64_t keys = 0;
+  // Queries that one operation takes, with the keys they may see.
+  struct Part {
+    int64_t batch = 1;
+    int64_t query_offset = 0;
+    Tensor document_starts;
+    Tensor document_bounds;
+    ops::Dropout dropout;
+    int64_t dropout_keys = 0;
   };
-  std::vector<BlockView> blocks_of(const Context& context) const;
-  Heads through_cache(const Context& context, const Heads& heads) const;
+  struct Outputs {
+    Tensor mixed, log_sum_exp;
+  };
+  struct Gradients {
+    Tensor d_mixed;
+    Heads d_heads;
+  };
+  void forward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs) const;
+  void backward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs,
+                     const Gradients& gradients) const;
+  // All of a rank's own samples.
+  Part whole(const Context& context) const;
+
+  // A block of positions of a sample that ranks share, against the keys from the sample's start to its own end.
+  struct Block {
+    parallel::Interval tokens;      // of this rank
+    parallel::Interval statistics;  // its rows of log_sum_exp
+    parallel::Interval keys;        // rows of the whole samples
+    Part part;
+  };
+  std::vector<Block> blocks_of(const Context& context) const;
+  void forward_shared(const Context& context, Tensor qkv, const Outputs& outputs) const;
+  void backward_shared(const Context& context, Tensor qkv, const Outputs& outputs, Tensor d_mixed, Tensor d_qkv) const;
   // Keys and values of whole samples, side by side (samples * length, 2 * kv_width), from the ranks that share them.
   Tensor gather_samples(const Context& context, const Tensor& kv) const;
   // The reverse for gradients, added up: this rank's tokens, in scratch.
   Tensor scatter_samples(const Context& context, const Tensor& whole) const;
-  void forward_shared(const Context& context, const Heads& heads, Tensor kv, Tensor mixed, Tensor log_sum_exp) const;
-  void backward_shared(const Context& context, const Heads& heads, Tensor kv, Tensor mixed, Tensor log_sum_exp,
-                       Tensor d_mixed, Tensor d_qkv) const;
-  Tensor allocate_scratch(const Context& context, int64_t batch, int64_t keys) const;
+
+  Heads through_cache(const Context& context, const Heads& heads) const;
+  Tensor keys_and_values(Tensor qkv) const { return qkv.slice_cols(config_.query_width(), qkv.cols()); }
+  Tensor allocate_scratch(const Context& context, const Part& part, const Heads& heads) const;
   ops::Dropout dropout(const Context& context) const {
     return context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights);
   }
-  ops::Dropout dropout_of_block(const Context& context, int64_t sequence) const;
   int64_t head_offset(const Context& context) const { return context.tensor.rank() * config_.heads; }
   double scale() const;
 
