@@ -7,8 +7,8 @@ namespace megalith::model {
 using parallel::WeightLife;
 
 WeightLife weight_life(const parallel::Layout& layout) {
-  if (layout.shards_weights) return WeightLife::use;
-  return layout.shards_optimizer && layout.replicas() > 1 ? WeightLife::step : WeightLife::run;
+  if (layout.optimizer_shards() == 1) return WeightLife::run;
+  return layout.shards_weights ? WeightLife::use : WeightLife::step;
 }
 
 parallel::Placement place_parameters(const StageRequest& request, const parallel::ParameterTable& table, int64_t stage,

@@ -38,11 +38,6 @@ parallel::LayoutDemands demands_of(const config::Run& run, int64_t padded_vocabu
           .global_batch = m.global_batch_size};
 }
 
-parallel::WeightLife weight_life_of(const config::Run& run) {
-  if (layout_of(run).optimizer_shards() == 1) return parallel::WeightLife::run;
-  return run.model.fsdp ? parallel::WeightLife::use : parallel::WeightLife::step;
-}
-
 int64_t bucket_elements_of(const config::Run& run) {
   return (run.model.optim.bucket_cap_mb << 20) / size_of(DType::f32);
 }

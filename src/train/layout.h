@@ -1,7 +1,6 @@
 #pragma once
 
 #include "config/run_config.h"
-#include "parallel/data_parallel_actions.h"
 #include "parallel/layout_check.h"
 
 namespace megalith::train {
@@ -10,8 +9,6 @@ namespace megalith::train {
 
 parallel::Layout layout_of(const config::Run& run);
 parallel::LayoutDemands demands_of(const config::Run& run, int64_t padded_vocabulary);
-// How long a rank holds whole weights: model.wrap_with_zero and model.fsdp.
-parallel::WeightLife weight_life_of(const config::Run& run);
 // Elements of a gradient bucket: model.optim.bucket_cap_mb.
 int64_t bucket_elements_of(const config::Run& run);
 

@@ -40,6 +40,7 @@ const std::vector<Layout> kLayouts = {
     {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true, .shards_optimizer = true},
     {.tensor = 2, .pipeline = 2, .chunks = 2, .context = 2},
     {.chunks = 4, .data = 2, .shards_optimizer = true, .shards_weights = true},
+    {.tensor = 2, .chunks = 4, .sequence_parallel = true, .shards_optimizer = true, .shards_weights = true},
     {.pipeline = 3, .split = {.counts_embedding = true, .counts_loss = true}},
     {.pipeline = 2, .split = {.first_stage = 1}},
 };

@@ -5,6 +5,7 @@
 #include "config/expect_error.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "model/stage_plan.h"
 
 namespace megalith::train {
 namespace {
@@ -40,10 +41,12 @@ TEST(LayoutOfRun, SaysWhatTheConfigSays) {
 }
 
 TEST(LayoutOfRun, WeightsLiveAsLongAsTheirShardingSays) {
-  EXPECT_EQ(weight_life_of(run_of({"trainer.devices=2"})), parallel::WeightLife::run);
-  EXPECT_EQ(weight_life_of(run_of({"trainer.devices=2", "model.wrap_with_zero=true"})), parallel::WeightLife::step);
-  EXPECT_EQ(weight_life_of(run_of({"trainer.devices=2", "model.fsdp=true"})), parallel::WeightLife::use);
-  EXPECT_EQ(weight_life_of(run_of({"model.fsdp=true"})), parallel::WeightLife::run) << "nobody to share with";
+  EXPECT_EQ(model::weight_life(layout_of(run_of({"trainer.devices=2"}))), parallel::WeightLife::run);
+  EXPECT_EQ(model::weight_life(layout_of(run_of({"trainer.devices=2", "model.wrap_with_zero=true"}))),
+            parallel::WeightLife::step);
+  EXPECT_EQ(model::weight_life(layout_of(run_of({"trainer.devices=2", "model.fsdp=true"}))), parallel::WeightLife::use);
+  EXPECT_EQ(model::weight_life(layout_of(run_of({"model.fsdp=true"}))), parallel::WeightLife::run)
+      << "nobody to share with";
 }
 
 TEST(LayoutOfRun, BucketsAreMegabytesOfFp32) {
