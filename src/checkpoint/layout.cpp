@@ -40,20 +40,43 @@ std::optional<int64_t> parse_step_name(std::string_view name) {
   return step;
 }
 
-std::string shard_name(const ShardName& shard) {
-  return fmt::format("shard-g{}-r{:05}.safetensors", shard.generation, shard.rank);
+namespace {
+// "<kind>-g<generation>-r<rank><ending>"
+std::string name_of_rank(std::string_view kind, const ShardName& shard, std::string_view ending) {
+  return fmt::format("{}-g{}-r{:05}{}", kind, shard.generation, shard.rank, ending);
 }
 
-std::optional<ShardName> parse_shard_name(std::string_view name) {
+std::optional<ShardName> parse_name_of_rank(std::string_view kind, std::string_view name, std::string_view ending) {
   std::string_view rest = name;
-  if (!take_text(rest, "shard-g")) return std::nullopt;
+  if (!take_text(rest, kind) || !take_text(rest, "-g")) return std::nullopt;
   const std::optional<int64_t> generation = take_number(rest);
   if (!generation || !take_text(rest, "-r")) return std::nullopt;
   const std::optional<int64_t> rank = take_number(rest);
   if (!rank) return std::nullopt;
   const ShardName shard{.generation = *generation, .rank = *rank};
-  if (shard_name(shard) != name) return std::nullopt;
+  if (name_of_rank(kind, shard, ending) != name) return std::nullopt;
   return shard;
+}
+}  // namespace
+
+std::string shard_name(const ShardName& shard) {
+  return name_of_rank("shard", shard, ".safetensors");
+}
+std::optional<ShardName> parse_shard_name(std::string_view name) {
+  return parse_name_of_rank("shard", name, ".safetensors");
+}
+std::string part_name(const ShardName& shard) {
+  return name_of_rank("part", shard, ".json");
+}
+std::optional<ShardName> parse_part_name(std::string_view name) {
+  return parse_name_of_rank("part", name, ".json");
+}
+
+bool is_file_of_step(std::string_view name) {
+  constexpr std::string_view kUnfinished = ".part";
+  if (name.ends_with(kBadSuffix)) return parse_shard_name(name.substr(0, name.size() - kBadSuffix.size())).has_value();
+  if (name.ends_with(kUnfinished)) name.remove_suffix(kUnfinished.size());
+  return name == kManifestName || parse_shard_name(name) || parse_part_name(name);
 }
 
 std::string trash_name(int64_t step, int64_t count) {
@@ -80,6 +103,13 @@ File open_plain_file(const std::filesystem::path& path) {
   if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
     data_error("{} was replaced while opening", path.string());
   return file;
+}
+
+void check_plain_file(const std::filesystem::path& path, int64_t bytes) {
+  struct stat named {};
+  if (::lstat(path.c_str(), &named) != 0) data_error("{} is missing", path.string());
+  if (!S_ISREG(named.st_mode)) data_error("{} is not a regular file", path.string());
+  if (named.st_size != bytes) data_error("{} has {} bytes, its manifest says {}", path.string(), named.st_size, bytes);
 }
 
 std::string read_plain_text(const std::filesystem::path& path) {

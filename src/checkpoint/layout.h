@@ -15,6 +15,9 @@ namespace megalith::checkpoint {
 //   step-00000020/shard-g1-r00000.safetensors
 //   latest_checkpointed_iteration.txt           for tools that know Megatron; never read here
 //   trash-step-00000010-g3                      on its way out
+// On the local tier, where no rank sees what all have written, each commits its own part:
+//   step-00000020/part-g1-r00000.json
+// A shard that was found damaged is set aside under its name and ".bad".
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::string_view kTrackerName = "latest_checkpointed_iteration.txt";
@@ -24,15 +27,23 @@ struct ShardName {
   int64_t rank = 0;
 };
 
+inline constexpr std::string_view kBadSuffix = ".bad";
+
 std::string step_name(int64_t step);
 std::optional<int64_t> parse_step_name(std::string_view name);
 std::string shard_name(const ShardName& shard);
 std::optional<ShardName> parse_shard_name(std::string_view name);
+std::string part_name(const ShardName& shard);
+std::optional<ShardName> parse_part_name(std::string_view name);
+// Of one of the files that a step's directory may hold.
+bool is_file_of_step(std::string_view name);
 std::string trash_name(int64_t step, int64_t count);
 bool is_trash_name(std::string_view name);
 
 // A regular file, never reached through a link. Other things are a data error.
 File open_plain_file(const std::filesystem::path& path);
+// Data error unless there is such a file of this size.
+void check_plain_file(const std::filesystem::path& path, int64_t bytes);
 std::string read_plain_text(const std::filesystem::path& path);
 // True for a directory that is not a link to one.
 bool is_plain_directory(const std::filesystem::path& path);

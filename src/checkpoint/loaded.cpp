@@ -5,6 +5,31 @@
 
 namespace megalith::checkpoint {
 
+namespace {
+
+// A tensor of any shape as a matrix: its first dimension and the rest.
+struct MatrixBox {
+  MatrixBox(const Box& box, const Shape& whole)
+      : first_row(box.offset[0]), rows(box.extent[0]), first_column(0), columns(box.extent.elements() / rows) {
+    int64_t inner = 1;
+    for (int i = 2; i < whole.rank(); ++i) inner *= whole[i];
+    if (whole.rank() > 1) first_column = box.offset[1] * inner;
+  }
+
+  int64_t first_row, rows, first_column, columns;
+};
+
+std::byte* address(const Tensor& tensor, int64_t row, int64_t column) {
+  return static_cast<std::byte*>(tensor.data) + (row * tensor.row_stride + column) * size_of(tensor.dtype);
+}
+
+// Seen as (first dimension, all others).
+Tensor as_matrix(const Tensor& tensor) {
+  return tensor.shape.rank() == 2 ? tensor : tensor.view({tensor.shape[0], tensor.elements() / tensor.shape[0]});
+}
+
+}  // namespace
+
 Loaded Loaded::open(const std::filesystem::path& step_directory) {
   const std::filesystem::path manifest_path = step_directory / kManifestName;
   std::error_code status;
@@ -12,54 +37,110 @@ Loaded Loaded::open(const std::filesystem::path& step_directory) {
     data_error("{} is not a checkpoint: it has no {} (a save that did not finish leaves none)", step_directory.string(),
                kManifestName);
   }
-  return Loaded(step_directory, decode_manifest(read_plain_text(manifest_path), manifest_path.string()));
+  Manifest manifest = decode_manifest(read_plain_text(manifest_path), manifest_path.string());
+  if (manifest.part) data_error("{} lists the part of one rank, not a checkpoint", manifest_path.string());
+  for (const ShardInfo& shard : manifest.shards) check_plain_file(step_directory / shard.file, shard.digests.bytes);
+  return Loaded(step_directory, std::move(manifest), {step_directory});
 }
 
-Loaded::Loaded(std::filesystem::path path, Manifest manifest) : path_(std::move(path)), manifest_(std::move(manifest)) {
-  for (const ShardInfo& info : manifest_.shards) {
-    const std::filesystem::path file = path_ / info.file;
-    auto shard = std::make_unique<Shard>(Shard{VerifiedFile(open_plain_file(file), info.digests), nullptr});
-    shard->reader = std::make_unique<SafetensorsReader>(
-        file.string(), info.digests.bytes,
-        [source = &shard->file](int64_t offset, std::span<std::byte> into) { source->read_at(offset, into); });
-    shards_.emplace(info.file, std::move(shard));
+Loaded::Loaded(std::filesystem::path name, Manifest manifest, const std::vector<std::filesystem::path>& directories)
+    : path_(std::move(name)), manifest_(std::make_unique<const Manifest>(std::move(manifest))) {
+  for (const ShardInfo& info : manifest_->shards) {
+    std::vector<std::filesystem::path> places;
+    for (const std::filesystem::path& directory : directories) places.push_back(directory / info.file);
+    shard_index_.emplace(info.file, shards_.size());
+    shards_.emplace_back(info, std::move(places));
   }
-  for (const TensorInfo& tensor : manifest_.tensors) {
-    tensors_.emplace(stored_name(tensor.kind, tensor.name), shards_.at(tensor.shard).get());
-  }
-  check_tensors();
-}
-
-void Loaded::check_tensors() const {
-  size_t stored = 0;
-  for (const auto& [name, shard] : shards_) stored += shard->reader->entries().size();
-  if (stored != manifest_.tensors.size()) {
-    data_error("{}: the shards hold {} tensors, the manifest lists {}", path_.string(), stored,
-               manifest_.tensors.size());
-  }
-  for (const TensorInfo& tensor : manifest_.tensors) {
-    const std::string name = stored_name(tensor.kind, tensor.name);
-    const TensorEntry* entry = tensors_.at(name)->reader->find(name);
-    if (entry == nullptr) data_error("{}: shard {} does not hold '{}'", path_.string(), tensor.shard, name);
-    if (entry->dtype != tensor.dtype || to_shape(entry->shape) != tensor.box.extent) {
-      data_error("{}: '{}' differs in type or shape between shard and manifest", path_.string(), name);
+  for (const TensorInfo& tensor : manifest_->tensors) {
+    tensors_.emplace(std::pair(tensor.kind, std::string_view(tensor.name)), &tensor);
+    for (const TensorPiece& piece : tensor.pieces) {
+      shards_[shard_index_.at(piece.shard)].expect(
+          {.name = stored_name(tensor.kind, tensor.name, tensor.shape, piece.box),
+           .dtype = tensor.dtype,
+           .shape = piece.box.extent});
     }
   }
 }
 
-bool Loaded::has(TensorKind kind, const std::string& name) const {
-  return tensors_.contains(stored_name(kind, name));
+const TensorInfo* Loaded::find(TensorKind kind, const std::string& name) const {
+  const auto found = tensors_.find({kind, name});
+  return found == tensors_.end() ? nullptr : found->second;
+}
+
+const TensorInfo& Loaded::get(TensorKind kind, const std::string& name) const {
+  const TensorInfo* tensor = find(kind, name);
+  if (tensor == nullptr) data_error("{} holds no {} of '{}'", path_.string(), name_of(kind), name);
+  return *tensor;
 }
 
 void Loaded::load_tensor(TensorKind kind, const std::string& name, const Tensor& into) {
-  const std::string stored = stored_name(kind, name);
-  const auto found = tensors_.find(stored);
-  if (found == tensors_.end()) data_error("{} holds no {} of '{}'", path_.string(), name_of(kind), name);
-  found->second->reader->read(stored, into);
+  const TensorInfo& tensor = get(kind, name);
+  if (tensor.shape != into.shape || tensor.dtype != into.dtype) {
+    data_error("{}: the {} of '{}' are {} {}, not {} {}", path_.string(), name_of(kind), name,
+               megalith::name_of(tensor.dtype), to_string(tensor.shape), megalith::name_of(into.dtype),
+               to_string(into.shape));
+  }
+  load_box(kind, name, whole_box(tensor.shape), into);
+}
+
+void Loaded::load_box(TensorKind kind, const std::string& name, const Box& box, const Tensor& into) {
+  const TensorInfo& tensor = get(kind, name);
+  MEGALITH_CHECK(lies_in(box, tensor.shape) && into.elements() == box.extent.elements() && into.dtype == tensor.dtype,
+                 "'{}' {} {} cannot fill {} {}", name, megalith::name_of(tensor.dtype), to_string(tensor.shape),
+                 megalith::name_of(into.dtype), to_string(into.shape));
+  const MatrixBox wanted(box, tensor.shape);
+  const Tensor matrix = as_matrix(into);
+  for (const TensorPiece& piece : tensor.pieces) {
+    const std::optional<Box> common = intersection(piece.box, box);
+    if (!common) continue;
+    const MatrixBox part(*common, tensor.shape);
+    const int64_t row = part.first_row - wanted.first_row;
+    const int64_t column = part.first_column - wanted.first_column;
+    load_piece(tensor, piece, *common,
+               matrix.slice_rows(row, row + part.rows).slice_cols(column, column + part.columns));
+  }
+}
+
+void Loaded::load_piece(const TensorInfo& tensor, const TensorPiece& piece, const Box& box, const Tensor& into) {
+  Shard& shard = shards_[shard_index_.at(piece.shard)];
+  const std::string name = stored_name(tensor.kind, tensor.name, tensor.shape, piece.box);
+  const MatrixBox held(piece.box, tensor.shape);
+  const MatrixBox wanted(box, tensor.shape);
+  const int64_t size = size_of(tensor.dtype);
+  const auto read = [&](int64_t row, int64_t rows) {
+    const int64_t offset = (wanted.first_row - held.first_row + row) * held.columns + wanted.first_column - held.first_column;
+    shard.read(name, offset * size, {address(into, row, 0), static_cast<size_t>(rows * wanted.columns * size)});
+  };
+  if (wanted.columns == held.columns && into.contiguous()) return read(0, wanted.rows);
+  for (int64_t row = 0; row < wanted.rows; ++row) read(row, 1);
 }
 
 void Loaded::verify() {
-  for (const auto& [name, shard] : shards_) shard->file.verify();
+  for (Shard& shard : shards_) {
+    for (int64_t chunk = 0; chunk < shard.chunks(); ++chunk) shard.verify_chunk(chunk);
+  }
+}
+
+std::vector<bool> Loaded::verified_chunks() const {
+  std::vector<bool> verified;
+  for (const Shard& shard : shards_) {
+    for (int64_t chunk = 0; chunk < shard.chunks(); ++chunk) verified.push_back(shard.is_verified(chunk));
+  }
+  return verified;
+}
+
+void Loaded::verify_chunk(int64_t chunk) {
+  for (Shard& shard : shards_) {
+    if (chunk < shard.chunks()) return shard.verify_chunk(chunk);
+    chunk -= shard.chunks();
+  }
+  fail(ErrorKind::internal, "{} has fewer chunks", path_.string());
+}
+
+std::vector<BadFile> Loaded::bad_files() const {
+  std::vector<BadFile> bad;
+  for (const Shard& shard : shards_) bad.insert(bad.end(), shard.bad_files().begin(), shard.bad_files().end());
+  return bad;
 }
 
 }  // namespace megalith::checkpoint

@@ -1,46 +1,57 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/verified_file.h"
+#include "checkpoint/shard.h"
 
 namespace megalith::checkpoint {
 
 // A committed checkpoint, open for reading. Every byte is checked against its digest on its way into memory.
 class Loaded {
  public:
-  // Reads the manifest and the headers of the shards; refuses with a data error what does not fit together.
+  // Reads the manifest; refuses with a data error what does not fit together, or shards that are not there.
   static Loaded open(const std::filesystem::path& step_directory);
 
+  // A shard is taken from the first of the directories in which its bytes are right. `name`: how the checkpoint is
+  // called in messages.
+  Loaded(std::filesystem::path name, Manifest manifest, const std::vector<std::filesystem::path>& directories);
+
   const std::filesystem::path& path() const { return path_; }
-  const Manifest& manifest() const { return manifest_; }
-  bool has(TensorKind kind, const std::string& name) const;
+  const Manifest& manifest() const { return *manifest_; }
+  // Null where there is no such tensor.
+  const TensorInfo* find(TensorKind kind, const std::string& name) const;
+  bool has(TensorKind kind, const std::string& name) const { return find(kind, name) != nullptr; }
 
   // Fills CPU memory of exactly the stored type and shape. Fastest in the order of manifest().tensors.
   void load_tensor(TensorKind kind, const std::string& name, const Tensor& into);
+  // The same for a part of it: `into` has the type of the tensor and the extent of the box.
+  void load_box(TensorKind kind, const std::string& name, const Box& box, const Tensor& into);
 
-  // Reads every byte of every shard.
+  // Reads every byte of every shard that was not read yet.
   void verify();
+  // Of all shards, one after the other: those that were read and are as they were written.
+  std::vector<bool> verified_chunks() const;
+  // Counted in the same way.
+  void verify_chunk(int64_t chunk);
+
+  // What was found damaged, though another place had the right bytes.
+  std::vector<BadFile> bad_files() const;
 
  private:
-  struct Shard {
-    VerifiedFile file;
-    std::unique_ptr<SafetensorsReader> reader;
-  };
-
-  Loaded(std::filesystem::path path, Manifest manifest);
-  void check_tensors() const;
+  const TensorInfo& get(TensorKind kind, const std::string& name) const;
+  void load_piece(const TensorInfo& tensor, const TensorPiece& piece, const Box& box, const Tensor& into);
 
   std::filesystem::path path_;
-  Manifest manifest_;
-  std::unordered_map<std::string, std::unique_ptr<Shard>> shards_;  // by file name
-  std::unordered_map<std::string, Shard*> tensors_;                 // by stored name
+  std::unique_ptr<const Manifest> manifest_;  // does not move: shards refer to it
+  std::vector<Shard> shards_;
+  std::unordered_map<std::string, size_t> shard_index_;
+  std::map<std::pair<TensorKind, std::string_view>, const TensorInfo*> tensors_;
 };
 
 }  // namespace megalith::checkpoint

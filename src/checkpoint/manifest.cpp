@@ -16,9 +16,10 @@ using nlohmann::json;
 
 namespace {
 constexpr std::string_view kFormat = "megalith-checkpoint";
-constexpr JsonLimits kLimits{.max_bytes = int64_t{128} << 20, .max_values = int64_t{8} << 20, .max_depth = 6};
+constexpr JsonLimits kLimits{.max_bytes = int64_t{128} << 20, .max_values = int64_t{8} << 20, .max_depth = 8};
 constexpr int64_t kMinChunkBytes = int64_t{4} << 10;
 constexpr int64_t kMaxChunkBytes = int64_t{256} << 20;
+constexpr int64_t kMaxRanks = int64_t{1} << 20;
 constexpr std::array kKinds = {TensorKind::weights, TensorKind::master, TensorKind::exp_avg, TensorKind::exp_avg_sq};
 constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f64, DType::i32, DType::i64};
 
@@ -36,13 +37,18 @@ json to_json(const ShardInfo& shard) {
           {"chunk_digests", shard.digests.chunks}};
 }
 
+json to_json(const TensorPiece& piece) {
+  return {{"shard", piece.shard}, {"offset", to_json(piece.box.offset)}, {"extent", to_json(piece.box.extent)}};
+}
+
 json to_json(const TensorInfo& tensor) {
+  json pieces = json::array();
+  for (const TensorPiece& piece : tensor.pieces) pieces.push_back(to_json(piece));
   return {{"name", tensor.name},
           {"kind", name_of(tensor.kind)},
           {"dtype", name_of(tensor.dtype)},
           {"shape", to_json(tensor.shape)},
-          {"shard", tensor.shard},
-          {"box", {{"offset", to_json(tensor.box.offset)}, {"extent", to_json(tensor.box.extent)}}}};
+          {"pieces", std::move(pieces)}};
 }
 
 json body_of(const Manifest& manifest) {
@@ -51,7 +57,7 @@ json body_of(const Manifest& manifest) {
   json tensors = json::array();
   for (const TensorInfo& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
   const RunState& state = manifest.state;
-  return {{"format", kFormat},
+  json body = {{"format", kFormat},
           {"version", Manifest::kVersion},
           {"run_id", state.run_id},
           {"step", state.step},
@@ -61,6 +67,8 @@ json body_of(const Manifest& manifest) {
           {"extra", state.extra},
           {"shards", std::move(shards)},
           {"tensors", std::move(tensors)}};
+  if (manifest.part) body["part"] = {{"rank", manifest.part->rank}, {"ranks", manifest.part->ranks}};
+  return body;
 }
 
 Shape take_shape(StrictObject& object, const char* key) {
@@ -100,6 +108,15 @@ ShardInfo parse_shard(const json& value, const std::string& where) {
   return shard;
 }
 
+TensorPiece parse_piece(const json& value, const TensorInfo& tensor, const std::string& where) {
+  StrictObject object(value, fmt::format("{}: a piece of '{}'", where, tensor.name));
+  TensorPiece piece{.shard = object.take_string("shard"), .box = {}};
+  piece.box = {.offset = take_shape(object, "offset"), .extent = take_shape(object, "extent")};
+  object.finish();
+  if (!lies_in(piece.box, tensor.shape)) object.refuse("it does not lie in the tensor");
+  return piece;
+}
+
 TensorInfo parse_tensor(const json& value, const std::string& where) {
   StrictObject object(value, where + ": a tensor");
   TensorInfo tensor;
@@ -108,16 +125,18 @@ TensorInfo parse_tensor(const json& value, const std::string& where) {
   tensor.kind = take_name(object, "kind", kKinds);
   tensor.dtype = take_name(object, "dtype", kTypes);
   tensor.shape = take_shape(object, "shape");
-  tensor.shard = object.take_string("shard");
-  StrictObject box(object.take("box"), where + ": a tensor's box");
-  tensor.box = {.offset = take_shape(box, "offset"), .extent = take_shape(box, "extent")};
-  box.finish();
+  for (const json& piece : object.take_array("pieces")) tensor.pieces.push_back(parse_piece(piece, tensor, where));
   object.finish();
-  const int rank = tensor.shape.rank();
-  bool whole = rank > 0 && tensor.box.offset.rank() == rank && tensor.box.extent == tensor.shape;
-  for (int i = 0; whole && i < rank; ++i) whole = tensor.box.offset[i] == 0;
-  if (!whole) object.refuse(fmt::format("'{}': its box is not the whole tensor", tensor.name));
   return tensor;
+}
+
+std::optional<Part> parse_part(StrictObject& body, const std::string& where) {
+  if (!body.has("part")) return std::nullopt;
+  StrictObject object(body.take("part"), where + ": part");
+  const int64_t ranks = object.take_int("ranks", 1, kMaxRanks);
+  const Part part{.rank = object.take_int("rank", 0, ranks - 1), .ranks = ranks};
+  object.finish();
+  return part;
 }
 
 RunState parse_state(StrictObject& body, const std::string& where) {
@@ -139,6 +158,24 @@ RunState parse_state(StrictObject& body, const std::string& where) {
   return state;
 }
 
+// The sum of the pieces' elements cannot overflow: each lies in the tensor, and check_references() has seen that they
+// fit into the shards.
+void check_pieces(const TensorInfo& tensor, bool is_part, const std::string& where) {
+  std::vector<Box> boxes;
+  int64_t elements = 0;
+  for (const TensorPiece& piece : tensor.pieces) {
+    boxes.push_back(piece.box);
+    elements += piece.box.extent.elements();
+  }
+  if (boxes.empty() || !are_disjoint(boxes)) {
+    data_error("{}: the pieces of the {} of '{}' {}", where, name_of(tensor.kind), tensor.name,
+               boxes.empty() ? "are missing" : "overlap");
+  }
+  if (!is_part && elements != tensor.shape.elements()) {
+    data_error("{}: the pieces of the {} of '{}' are not all of it", where, name_of(tensor.kind), tensor.name);
+  }
+}
+
 void check_references(const Manifest& manifest, const std::string& where) {
   if (manifest.shards.empty()) data_error("{}: no shards", where);
   std::unordered_set<std::string> shards;
@@ -149,14 +186,17 @@ void check_references(const Manifest& manifest, const std::string& where) {
   }
   std::set<std::pair<TensorKind, std::string_view>> tensors;
   for (const TensorInfo& tensor : manifest.tensors) {
-    if (!shards.contains(tensor.shard)) {
-      data_error("{}: tensor '{}' lies in a shard that is not listed", where, tensor.name);
-    }
     if (!tensors.emplace(tensor.kind, tensor.name).second) {
       data_error("{}: the {} of '{}' stand twice", where, name_of(tensor.kind), tensor.name);
     }
-    room -= tensor.box.extent.elements() * size_of(tensor.dtype);
-    if (room < 0) data_error("{}: the tensors are larger than the shards", where);
+    for (const TensorPiece& piece : tensor.pieces) {
+      if (!shards.contains(piece.shard)) {
+        data_error("{}: tensor '{}' lies in a shard that is not listed", where, tensor.name);
+      }
+      room -= piece.box.extent.elements() * size_of(tensor.dtype);
+      if (room < 0) data_error("{}: the tensors are larger than the shards", where);
+    }
+    check_pieces(tensor, manifest.part.has_value(), where);
   }
 }
 }  // namespace
@@ -175,8 +215,11 @@ std::string_view name_of(TensorKind kind) {
   return "?";
 }
 
-std::string stored_name(TensorKind kind, std::string_view name) {
-  return fmt::format("{}/{}", name_of(kind), name);
+std::string stored_name(TensorKind kind, std::string_view name, const Shape& whole, const Box& box) {
+  std::string stored = fmt::format("{}/{}", name_of(kind), name);
+  if (box.extent == whole) return stored;
+  for (int i = 0; i < box.offset.rank(); ++i) stored += fmt::format("{}{}", i == 0 ? "@" : ",", box.offset[i]);
+  return stored;
 }
 
 std::string encode(const Manifest& manifest) {
@@ -204,6 +247,7 @@ Manifest decode_manifest(std::string_view text, const std::string& where) {
   }
   Manifest manifest;
   manifest.state = parse_state(body, where);
+  manifest.part = parse_part(body, where);
   for (const json& shard : body.take_array("shards")) manifest.shards.push_back(parse_shard(shard, where));
   for (const json& tensor : body.take_array("tensors")) manifest.tensors.push_back(parse_tensor(tensor, where));
   body.finish();
@@ -211,6 +255,36 @@ Manifest decode_manifest(std::string_view text, const std::string& where) {
   // JSON has many spellings of one value; only ours has the bytes that were committed.
   if (encode(manifest) != text) top.refuse("its bytes are not as they were written");
   return manifest;
+}
+
+Manifest merge(const std::vector<Manifest>& parts, const std::string& where) {
+  MEGALITH_CHECK(!parts.empty(), "{}: nothing to merge", where);
+  std::vector<const Manifest*> by_rank(parts.size(), nullptr);
+  for (const Manifest& part : parts) {
+    if (!part.part || part.part->ranks != static_cast<int64_t>(parts.size()) || part.state != parts.front().state)
+      data_error("{}: the parts are not of one save", where);
+    const Manifest*& place = by_rank[static_cast<size_t>(part.part->rank)];
+    if (place != nullptr) data_error("{}: there are two parts of rank {}", where, part.part->rank);
+    place = &part;
+  }
+  Manifest whole{.state = parts.front().state, .part = std::nullopt, .shards = {}, .tensors = {}};
+  std::map<std::pair<TensorKind, std::string_view>, size_t> known;
+  for (const Manifest* part : by_rank) {
+    whole.shards.insert(whole.shards.end(), part->shards.begin(), part->shards.end());
+    for (const TensorInfo& tensor : part->tensors) {
+      const auto [place, is_new] = known.emplace(std::pair(tensor.kind, std::string_view(tensor.name)), whole.tensors.size());
+      if (is_new) {
+        whole.tensors.push_back(tensor);
+        continue;
+      }
+      TensorInfo& joined = whole.tensors[place->second];
+      if (joined.shape != tensor.shape || joined.dtype != tensor.dtype)
+        data_error("{}: the ranks disagree about the {} of '{}'", where, name_of(tensor.kind), tensor.name);
+      joined.pieces.insert(joined.pieces.end(), tensor.pieces.begin(), tensor.pieces.end());
+    }
+  }
+  check_references(whole, where);
+  return whole;
 }
 
 }  // namespace megalith::checkpoint

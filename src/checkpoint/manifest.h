@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/box.h"
 #include "checkpoint/digest.h"
 #include "core/tensor.h"
 
@@ -41,36 +43,46 @@ struct ShardInfo {
   bool operator==(const ShardInfo&) const = default;
 };
 
-// The part of a tensor that a shard holds.
-struct Box {
-  Shape offset;
-  Shape extent;
+struct TensorPiece {
+  std::string shard;
+  Box box;
 
-  bool operator==(const Box&) const = default;
+  bool operator==(const TensorPiece&) const = default;
 };
 
 struct TensorInfo {
   std::string name;  // the logical name: "layers.12.attention.qkv.weight"
   TensorKind kind = TensorKind::weights;
   DType dtype = DType::f32;
-  Shape shape;  // of the whole tensor, on any layout
-  std::string shard;
-  Box box;
+  Shape shape;                      // of the whole tensor, on any layout
+  std::vector<TensorPiece> pieces;  // each element lies in one
 
   bool operator==(const TensorInfo&) const = default;
 };
 
+// What one of the ranks that save together wrote.
+struct Part {
+  int64_t rank = 0;
+  int64_t ranks = 1;
+
+  bool operator==(const Part&) const = default;
+};
+
 // Says what a checkpoint consists of. Its presence is the commit: a directory without one is no checkpoint.
 struct Manifest {
-  // Version 1: every box is the whole tensor.
-  static constexpr int64_t kVersion = 1;
+  static constexpr int64_t kVersion = 2;
 
   RunState state;
+  std::optional<Part> part;  // nothing: it lists the whole checkpoint
   std::vector<ShardInfo> shards;
   std::vector<TensorInfo> tensors;
 
   bool operator==(const Manifest&) const = default;
 };
+
+// The whole from the parts of all ranks. Data error, which begins with `where`, unless they are one of each rank of one
+// save and their pieces make up whole tensors.
+Manifest merge(const std::vector<Manifest>& parts, const std::string& where);
 
 // {"body":{...},"digest":"..."}: the digest covers the text of the body.
 std::string encode(const Manifest& manifest);
@@ -79,8 +91,9 @@ std::string encode(const Manifest& manifest);
 // with `where`.
 Manifest decode_manifest(std::string_view text, const std::string& where);
 
-// The name that a tensor has inside its shard: "exp_avg/layers.12.attention.qkv.weight".
-std::string stored_name(TensorKind kind, std::string_view name);
+// The name that a piece of a tensor has inside its shard: "exp_avg/layers.12.attention.qkv.weight", and where it is not
+// the whole, "@" and where it begins: "exp_avg/layers.12.attention.qkv.weight@128,0".
+std::string stored_name(TensorKind kind, std::string_view name, const Shape& whole, const Box& box);
 
 // A readable tree: the run, its tensors with types and shapes, sizes.
 std::string describe(const Manifest& manifest);

@@ -12,9 +12,8 @@ bool looks_like_ours(const fs::path& directory) {
   std::error_code status;
   for (fs::directory_iterator entry(directory, status), end; !status && entry != end; entry.increment(status)) {
     const std::string name = entry->path().filename().string();
-    const bool known = name == kManifestName || name == std::string(kManifestName) + ".part" || parse_shard_name(name);
     std::error_code type_status;
-    if (!known || entry->symlink_status(type_status).type() != fs::file_type::regular) return false;
+    if (!is_file_of_step(name) || entry->symlink_status(type_status).type() != fs::file_type::regular) return false;
   }
   return !status;
 }
@@ -45,19 +44,24 @@ bool Store::verified(const StepInfo& step) {
 // Walks from the one just saved to the oldest; what lies behind the first `keep_` that verify goes. Nothing is deleted
 // on the word of a checkpoint that was only written: it is read back first. Higher steps, left where a run went back,
 // are not older and stay.
-void Store::apply_retention(int64_t saved_step, SaveResult& result) {
-  empty_trash();
-  if (keep_ == kKeepAll) return;
-  std::vector<StepInfo> steps = list();
-  std::erase_if(steps, [&](const StepInfo& step) { return step.step > saved_step; });
-  if (static_cast<int64_t>(steps.size()) <= keep_) return;
-  int64_t good = 0;
-  for (const StepInfo& step : steps) {
-    if (good >= keep_) {
-      remove_step(step, result);
-    } else if (verified(step)) {
-      ++good;
+void Store::apply_retention(const Manifest& saved, bool verified_already, SaveResult& result) {
+  try {
+    if (verified_already) note_verified(saved);
+    empty_trash();
+    if (keep_ == kKeepAll) return;
+    std::vector<StepInfo> steps = list();
+    std::erase_if(steps, [&](const StepInfo& step) { return step.step > saved.state.step; });
+    if (static_cast<int64_t>(steps.size()) <= keep_) return;
+    int64_t good = 0;
+    for (const StepInfo& step : steps) {
+      if (good >= keep_) {
+        remove_step(step, result);
+      } else if (verified(step)) {
+        ++good;
+      }
     }
+  } catch (const std::exception& error) {
+    result.warnings.push_back(fmt::format("retention: {}", error.what()));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 
 #include "checkpoint/layout.h"
 #include "core/error.h"
@@ -24,15 +25,6 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-// An attempt that crashed leaves its file behind; the next one takes a new name instead of trusting or waiting for it.
-int64_t next_generation(const fs::path& step_directory) {
-  int64_t newest = 0;
-  for (const std::string& name : names_in(step_directory)) {
-    if (const auto shard = parse_shard_name(name)) newest = std::max(newest, shard->generation);
-  }
-  return newest + 1;
-}
-
 bool has_manifest(const fs::path& step_directory) {
   std::error_code status;
   return fs::exists(fs::symlink_status(step_directory / kManifestName, status));
@@ -47,77 +39,121 @@ Store::Store(fs::path directory, int64_t keep) : directory_(std::move(directory)
   if (keep_ != kKeepAll && keep_ < 1) user_error("cannot keep {} checkpoints: at least 1, or -1 for all", keep_);
 }
 
+fs::path Store::directory_of(int64_t step) const {
+  return directory_ / step_name(step);
+}
+
+namespace {
+ShardContent content_of(const Snapshot& snapshot) {
+  ShardContent content;
+  std::vector<TensorView> views;
+  for (const NamedTensor& named : snapshot.tensors) {
+    const Shape whole = named.whole.rank() == 0 ? named.tensor.shape : named.whole;
+    const Box box = named.whole.rank() == 0 ? whole_box(whole) : Box{named.offset, named.tensor.shape};
+    views.push_back({.name = stored_name(named.kind, named.name, whole, box), .tensor = named.tensor});
+    content.pieces.push_back({named.name, named.kind, named.tensor.dtype, whole, box});
+  }
+  content.write = [views = std::move(views)](File& file) {
+    return write_safetensors(file, views, {{"format", "megalith"}});
+  };
+  return content;
+}
+
+// A name that no attempt has used: one that crashed may have left its file.
+ShardName free_name(const fs::path& step_directory, ShardName name) {
+  std::error_code status;
+  while (fs::exists(fs::symlink_status(step_directory / shard_name(name), status))) ++name.generation;
+  return name;
+}
+
+std::vector<TensorInfo> tensors_of(const std::vector<ShardContent::Piece>& pieces, const std::string& shard) {
+  std::vector<TensorInfo> tensors;
+  std::map<std::pair<TensorKind, std::string_view>, size_t> known;
+  for (const ShardContent::Piece& piece : pieces) {
+    const auto [place, is_new] = known.emplace(std::pair(piece.kind, std::string_view(piece.name)), tensors.size());
+    if (is_new)
+      tensors.push_back(
+          {.name = piece.name, .kind = piece.kind, .dtype = piece.dtype, .shape = piece.whole, .pieces = {}});
+    tensors[place->second].pieces.push_back({.shard = shard, .box = piece.box});
+  }
+  return tensors;
+}
+}  // namespace
+
 SaveResult Store::save(const Snapshot& snapshot) {
-  const fs::path step_directory = directory_ / step_name(snapshot.state.step);
+  const Manifest part = write_part(snapshot.state, {}, content_of(snapshot), 1);
+  const Manifest whole = merge({part}, directory_of(snapshot.state.step).string());
+  SaveResult result;
+  try {
+    result = commit(whole);
+  } catch (...) {
+    discard(part);
+    throw;
+  }
+  apply_retention(whole, false, result);
+  return result;
+}
+
+Manifest Store::write_part(const RunState& state, const Part& part, const ShardContent& content,
+                           int64_t generation) const {
+  const fs::path step_directory = directory_of(state.step);
   if (!fs::exists(directory_)) {
     make_directory(directory_);
     sync_directory(fs::absolute(directory_).parent_path());
   }
   make_directory(step_directory);
   if (!is_plain_directory(step_directory)) data_error("{} is a link, not a directory", step_directory.string());
-  const std::string shard = shard_name({.generation = next_generation(step_directory), .rank = 0});
-  Manifest manifest;
+  const std::string name = shard_name(free_name(step_directory, {.generation = generation, .rank = part.rank}));
+  Manifest manifest{.state = state,
+                    .part = part,
+                    .shards = {{.file = name, .digests = {}}},
+                    .tensors = tensors_of(content.pieces, name)};
   try {
     pass_failpoint("checkpoint.before_shard");
-    manifest = write_shard(snapshot, step_directory, shard);
+    File file = File::create_new(step_directory / name);
+    manifest.shards.front().digests = content.write(file);
+    file.sync();
     sync_directory(step_directory);
-    sync_directory(directory_);
-    pass_failpoint("checkpoint.before_manifest");
-    replace_file(step_directory / kManifestName, encode(manifest));
   } catch (...) {
-    discard(step_directory, shard);
+    discard(manifest);
     throw;
   }
-  SaveResult result{.path = step_directory, .bytes = manifest.shards.front().digests.bytes};
-  after_commit(manifest, result);
-  return result;
-}
-
-Manifest Store::write_shard(const Snapshot& snapshot, const fs::path& step_directory, const std::string& name) const {
-  Manifest manifest{.state = snapshot.state, .shards = {}, .tensors = {}};
-  std::vector<TensorView> views;
-  for (const NamedTensor& named : snapshot.tensors) {
-    const Shape& shape = named.tensor.shape;
-    const std::vector<int64_t> origin(static_cast<size_t>(shape.rank()), 0);
-    views.push_back({.name = stored_name(named.kind, named.name), .tensor = named.tensor});
-    manifest.tensors.push_back({.name = named.name,
-                                .kind = named.kind,
-                                .dtype = named.tensor.dtype,
-                                .shape = shape,
-                                .shard = name,
-                                .box = {.offset = *to_shape(origin), .extent = shape}});
-  }
-  File file = File::create_new(step_directory / name);
-  const FileDigests digests = write_safetensors(file, views, {{"format", "megalith"}});
-  file.sync();
-  manifest.shards.push_back({.file = name, .digests = digests});
   return manifest;
 }
 
-// After a failed save. The rename that commits may have happened even though the call failed (a sync after it did):
-// then the new checkpoint stands and nothing is taken from it.
-void Store::discard(const fs::path& step_directory, const std::string& shard) const {
+SaveResult Store::commit(const Manifest& whole) {
+  const fs::path step_directory = directory_of(whole.state.step);
+  sync_directory(directory_);
+  pass_failpoint("checkpoint.before_manifest");
+  replace_file(step_directory / kManifestName, encode(whole));
+  SaveResult result{.path = step_directory};
+  for (const ShardInfo& shard : whole.shards) result.bytes += shard.digests.bytes;
+  after_commit(whole, result);
+  return result;
+}
+
+// The rename that commits may have happened even though the call failed (a sync after it did): then the new checkpoint
+// stands and nothing is taken from it.
+void Store::discard(const Manifest& part) const {
+  const fs::path step_directory = directory_of(part.state.step);
+  const std::string& shard = part.shards.front().file;
   try {
     if (has_manifest(step_directory)) {
       const fs::path path = step_directory / kManifestName;
       const Manifest manifest = decode_manifest(read_plain_text(path), path.string());
-      if (manifest.shards.front().file == shard) return;
+      if (std::any_of(manifest.shards.begin(), manifest.shards.end(),
+                      [&](const ShardInfo& info) { return info.file == shard; }))
+        return;
     }
   } catch (const std::exception&) {
     // An unreadable manifest does not refer to the file of this attempt: it is older.
   }
   remove_quietly(step_directory / shard);
-  remove_quietly(step_directory / (std::string(kManifestName) + ".part"));
-  if (!has_manifest(step_directory)) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(step_directory, ignored)) {
-      if (parse_shard_name(entry.path().filename().string())) remove_quietly(entry.path());
-    }
-    ::rmdir(step_directory.c_str());
-  }
+  if (part.part && part.part->rank == 0) remove_quietly(step_directory / (std::string(kManifestName) + ".part"));
+  ::rmdir(step_directory.c_str());
 }
 
-void Store::after_commit(const Manifest& manifest, SaveResult& result) {
+void Store::after_commit(const Manifest& manifest, SaveResult& result) const {
   const auto attempt = [&](const char* what, auto&& action) {
     try {
       action();
@@ -128,12 +164,11 @@ void Store::after_commit(const Manifest& manifest, SaveResult& result) {
   attempt("after the commit", [] { pass_failpoint("checkpoint.after_manifest"); });
   attempt("old files of this step", [&] { remove_orphans(manifest); });
   attempt("tracker file", [&] { replace_file(directory_ / kTrackerName, std::to_string(manifest.state.step)); });
-  attempt("retention", [&] { apply_retention(manifest.state.step, result); });
 }
 
 // Shards of earlier attempts at this step.
 void Store::remove_orphans(const Manifest& manifest) const {
-  const fs::path step_directory = directory_ / step_name(manifest.state.step);
+  const fs::path step_directory = directory_of(manifest.state.step);
   for (const std::string& name : names_in(step_directory)) {
     const bool used = std::any_of(manifest.shards.begin(), manifest.shards.end(),
                                   [&](const ShardInfo& shard) { return shard.file == name; });

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,12 +17,27 @@ namespace megalith::checkpoint {
 struct NamedTensor {
   std::string name;  // the logical name
   TensorKind kind = TensorKind::weights;
-  Tensor tensor;  // whole, in CPU memory, unchanged until save() returns
+  Tensor tensor;      // in CPU memory, unchanged while it is saved
+  Shape whole = {};   // of the logical tensor, and where in it this one begins; absent: it is the whole
+  Shape offset = {};
 };
 
 struct Snapshot {
   RunState state;
   std::vector<NamedTensor> tensors;
+};
+
+// What one of the ranks that save together writes.
+struct ShardContent {
+  struct Piece {
+    std::string name;
+    TensorKind kind = TensorKind::weights;
+    DType dtype = DType::f32;
+    Shape whole;
+    Box box;
+  };
+  std::vector<Piece> pieces;
+  std::function<FileDigests(File& file)> write;
 };
 
 struct SaveResult {
@@ -51,7 +67,8 @@ struct Latest {
   std::vector<PassedOver> passed_over;  // newer ones that cannot be used; the caller says so
 };
 
-// The checkpoints of one run, one directory per step (layout.h). One process writes at a time; readers need no lock.
+// The checkpoints of one run, one directory per step (layout.h). One process writes at a time, or several ranks
+// together; readers need no lock.
 class Store {
  public:
   static constexpr int64_t kKeepAll = -1;
@@ -62,23 +79,31 @@ class Store {
   // checkpoints that were there are untouched and what was begun is gone. Blocks until everything is durable.
   SaveResult save(const Snapshot& snapshot);
 
+  // The same in steps, for ranks that save together: each writes its part, one of them commits the merged manifest.
+  // `generation` counts the starts of the run; a name that is taken (an earlier start died here) counts it up.
+  Manifest write_part(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const;
+  SaveResult commit(const Manifest& whole);
+  // Takes back what write_part() wrote, unless it has been committed.
+  void discard(const Manifest& part) const;
+  // Takes what lies behind the newest good ones away. `verified`: the step just saved was read back already.
+  void apply_retention(const Manifest& saved, bool verified, SaveResult& result);
+
   // Newest first. Reads manifests, not tensors.
   std::vector<StepInfo> list() const;
   // The newest step of which every byte is as it was written.
   Latest latest_verified();
   Loaded open(int64_t step) const;
+  // Its bytes have been read and are right.
+  void note_verified(const Manifest& manifest) { verified_.insert(digest_of(encode(manifest))); }
 
   const std::filesystem::path& directory() const { return directory_; }
+  std::filesystem::path directory_of(int64_t step) const;
 
  private:
-  Manifest write_shard(const Snapshot& snapshot, const std::filesystem::path& step_directory,
-                       const std::string& name) const;
-  void discard(const std::filesystem::path& step_directory, const std::string& shard) const;
-  void after_commit(const Manifest& manifest, SaveResult& result);
+  void after_commit(const Manifest& manifest, SaveResult& result) const;
   void remove_orphans(const Manifest& manifest) const;
 
   // retention.cpp
-  void apply_retention(int64_t saved_step, SaveResult& result);
   void remove_step(const StepInfo& step, SaveResult& result) const;
   void empty_trash() const;
   void verify(const StepInfo& step);
@@ -86,7 +111,7 @@ class Store {
 
   std::filesystem::path directory_;
   int64_t keep_;
-  std::set<std::string> verified_;  // digests of the manifests whose checkpoints this object has read in full
+  std::set<std::string> verified_;  // digests of the manifests whose checkpoints were read in full
 };
 
 // What a user names: one checkpoint's directory, or a directory of them, whose newest good one is taken (`passed_over`

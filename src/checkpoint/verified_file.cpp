@@ -7,20 +7,20 @@
 
 namespace megalith::checkpoint {
 
-VerifiedFile::VerifiedFile(File file, FileDigests expected) : file_(std::move(file)), expected_(std::move(expected)) {
-  if (file_.size() != expected_.bytes) {
-    data_error("{} has {} bytes, its manifest says {}", file_.path().string(), file_.size(), expected_.bytes);
+VerifiedFile::VerifiedFile(File file, const FileDigests& expected) : file_(std::move(file)), expected_(&expected) {
+  if (file_.size() != expected_->bytes) {
+    data_error("{} has {} bytes, its manifest says {}", file_.path().string(), file_.size(), expected_->bytes);
   }
 }
 
 int64_t VerifiedFile::chunk_size(int64_t index) const {
-  return std::min(expected_.chunk_bytes, expected_.bytes - index * expected_.chunk_bytes);
+  return std::min(expected_->chunk_bytes, expected_->bytes - index * expected_->chunk_bytes);
 }
 
 void VerifiedFile::read_chunk(int64_t index, std::span<std::byte> into) const {
-  const int64_t begin = index * expected_.chunk_bytes;
+  const int64_t begin = index * expected_->chunk_bytes;
   file_.read_at(begin, into);
-  if (digest_of(into) != expected_.chunks[static_cast<size_t>(index)]) {
+  if (digest_of(into) != expected_->chunks[static_cast<size_t>(index)]) {
     data_error("{} is damaged: bytes {} to {} do not match their digest", file_.path().string(), begin,
                begin + static_cast<int64_t>(into.size()));
   }
@@ -38,11 +38,11 @@ std::span<const std::byte> VerifiedFile::cached_chunk(int64_t index) {
 
 void VerifiedFile::read_at(int64_t offset, std::span<std::byte> into) {
   const auto bytes = static_cast<int64_t>(into.size());
-  MEGALITH_CHECK(offset >= 0 && bytes <= expected_.bytes && offset <= expected_.bytes - bytes, "bytes {} + {} of {}",
-                 offset, bytes, expected_.bytes);
+  MEGALITH_CHECK(offset >= 0 && bytes <= expected_->bytes && offset <= expected_->bytes - bytes, "bytes {} + {} of {}",
+                 offset, bytes, expected_->bytes);
   while (!into.empty()) {
-    const int64_t index = offset / expected_.chunk_bytes;
-    const int64_t inside = offset - index * expected_.chunk_bytes;
+    const int64_t index = offset / expected_->chunk_bytes;
+    const int64_t inside = offset - index * expected_->chunk_bytes;
     const auto part = into.first(std::min(into.size(), static_cast<size_t>(chunk_size(index) - inside)));
     if (static_cast<int64_t>(part.size()) == chunk_size(index) && cached_ != index) {
       read_chunk(index, part);  // a whole chunk is checked where it lands
@@ -54,13 +54,8 @@ void VerifiedFile::read_at(int64_t offset, std::span<std::byte> into) {
   }
 }
 
-void VerifiedFile::verify() {
-  Digest whole;
-  for (int64_t index = 0; index < static_cast<int64_t>(expected_.chunks.size()); ++index)
-    whole.update(cached_chunk(index));
-  if (whole.hex() != expected_.whole) {
-    data_error("{} is damaged: it does not match its digest", file_.path().string());
-  }
+void VerifiedFile::verify_chunk(int64_t index) {
+  if (cached_ != index) cached_chunk(index);
 }
 
 }  // namespace megalith::checkpoint

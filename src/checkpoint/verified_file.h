@@ -13,13 +13,12 @@ namespace megalith::checkpoint {
 // change between the check and the use. Cheap when read front to back: it keeps the last chunk. Not thread-safe.
 class VerifiedFile {
  public:
-  // Throws a data error if the file does not have the right size.
-  VerifiedFile(File file, FileDigests expected);
+  // Throws a data error if the file does not have the right size. `expected` must outlive it.
+  VerifiedFile(File file, const FileDigests& expected);
 
-  int64_t size() const { return expected_.bytes; }
+  const std::filesystem::path& path() const { return file_.path(); }
   void read_at(int64_t offset, std::span<std::byte> into);
-  // Reads all of it.
-  void verify();
+  void verify_chunk(int64_t index);
 
  private:
   void read_chunk(int64_t index, std::span<std::byte> into) const;
@@ -27,7 +26,7 @@ class VerifiedFile {
   int64_t chunk_size(int64_t index) const;
 
   File file_;
-  FileDigests expected_;
+  const FileDigests* expected_;
   std::vector<std::byte> cache_;
   int64_t cached_ = -1;
 };

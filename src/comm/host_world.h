@@ -13,8 +13,8 @@ class HostWorld final : public World {
   // The same number for the same key on every rank.
   using NumberGroup = std::function<uint32_t(const std::string& key)>;
 
-  HostWorld(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Transport> transport,
-            NumberGroup number_group);
+  HostWorld(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Board> board,
+            std::shared_ptr<Transport> transport, NumberGroup number_group);
 
  private:
   std::unique_ptr<Communicator> connect(Group group, const std::string& key) override;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/board.h"
 #include "comm/communicator.h"
 
 namespace megalith::comm {
@@ -14,7 +15,8 @@ class StoreClient;
 // A rank's place in the run, from which it makes its groups. It must outlive them.
 class World {
  public:
-  World(int rank, std::shared_ptr<const RankPlaces> places) : rank_(rank), places_(std::move(places)) {}
+  World(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Board> board)
+      : rank_(rank), places_(std::move(places)), board_(std::move(board)) {}
   virtual ~World() = default;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -22,6 +24,7 @@ class World {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_->size()); }
   const RankPlaces& places() const { return *places_; }
+  Board& board() const { return *board_; }
 
   // Every member calls it with the same name and global ranks, and all ranks make their groups in one order; groups of
   // the same name and ranks are told apart by it. User error for ranks that make no group.
@@ -39,6 +42,7 @@ class World {
 
   int rank_;
   std::shared_ptr<const RankPlaces> places_;
+  std::shared_ptr<Board> board_;
   std::map<std::string, int> made_;
   double deadline_ = Communicator::kUsualDeadline;
 };

@@ -28,8 +28,10 @@ Manifest example() {
                        .kind = TensorKind::exp_avg_sq,
                        .dtype = DType::f32,
                        .shape = {30, 40},
-                       .shard = "shard-g1-r00000.safetensors",
-                       .box = {.offset = {0, 0}, .extent = {30, 40}}}};
+                       .pieces = {{.shard = "shard-g1-r00000.safetensors",
+                                   .box = {.offset = {0, 0}, .extent = {10, 40}}},
+                                  {.shard = "shard-g1-r00000.safetensors",
+                                   .box = {.offset = {10, 0}, .extent = {20, 40}}}}}};
   return manifest;
 }
 
@@ -63,10 +65,10 @@ TEST(Manifest, RefusesForgeries) {
       {"unknown field", [](json& body) { body["data"]["more"] = 1; }},
       {"unknown field", [](json& body) { body["shards"][0]["more"] = 1; }},
       {"unknown field", [](json& body) { body["tensors"][0]["more"] = 1; }},
-      {"unknown field", [](json& body) { body["tensors"][0]["box"]["more"] = 1; }},
+      {"unknown field", [](json& body) { body["tensors"][0]["pieces"][0]["more"] = 1; }},
       {"missing", [](json& body) { body.erase("config"); }},
       {"not a Megalith checkpoint", [](json& body) { body["format"] = "other"; }},
-      {"format version 2", [](json& body) { body["version"] = 2; }},
+      {"format version 1", [](json& body) { body["version"] = 1; }},
       {"'step' is -1", [](json& body) { body["step"] = -1; }},
       {"not a 64-bit integer", [](json& body) { body["step"] = 1.5; }},
       {"not a string", [](json& body) { body["extra"]["k"] = 1; }},
@@ -89,15 +91,28 @@ TEST(Manifest, RefusesForgeries) {
        [](json& body) {
          body["tensors"][0]["shape"] = {int64_t{1} << 40, int64_t{1} << 40};
        }},
-      {"not the whole tensor",
+      {"does not lie in the tensor",
        [](json& body) {
-         body["tensors"][0]["box"]["offset"] = {1, 0};
+         body["tensors"][0]["pieces"][1]["offset"] = {11, 0};
        }},
-      {"not the whole tensor",
+      {"does not lie in the tensor",
        [](json& body) {
-         body["tensors"][0]["box"]["extent"] = {29, 40};
+         body["tensors"][0]["pieces"][1]["extent"] = {20};
        }},
-      {"not listed", [](json& body) { body["tensors"][0]["shard"] = "shard-g2-r00000.safetensors"; }},
+      {"overlap",
+       [](json& body) {
+         body["tensors"][0]["pieces"][1]["offset"] = {9, 0};
+       }},
+      {"not all of it",
+       [](json& body) {
+         body["tensors"][0]["pieces"][1]["extent"] = {19, 40};
+       }},
+      {"are missing", [](json& body) { body["tensors"][0]["pieces"] = json::array(); }},
+      {"'rank' is 2",
+       [](json& body) {
+         body["part"] = {{"rank", 2}, {"ranks", 2}};
+       }},
+      {"not listed", [](json& body) { body["tensors"][0]["pieces"][0]["shard"] = "shard-g2-r00000.safetensors"; }},
       {"stand twice", [](json& body) { body["tensors"].push_back(body["tensors"][0]); }},
       {"larger than the shards", [](json& body) { body["tensors"][0]["dtype"] = "f64"; }},
   };
@@ -106,6 +121,44 @@ TEST(Manifest, RefusesForgeries) {
     EXPECT_NE(message.find(forgery.reason), std::string::npos) << message << "\nwanted: " << forgery.reason;
     EXPECT_EQ(message.find("here"), 0u) << message;
   }
+}
+
+// Rank `rank` of two holds these columns of the tensor.
+Manifest part_of(int64_t rank, int64_t first_column, int64_t columns) {
+  Manifest part = example();
+  part.part = Part{.rank = rank, .ranks = 2};
+  part.shards[0].file = shard_name({.generation = 1, .rank = rank});
+  part.tensors[0].pieces = {
+      {.shard = part.shards[0].file, .box = {.offset = {0, first_column}, .extent = {30, columns}}}};
+  return part;
+}
+
+TEST(Manifest, PartsOfAllRanksMakeTheWhole) {
+  const Manifest first = part_of(0, 0, 15);
+  const Manifest second = part_of(1, 15, 25);
+  EXPECT_EQ(decode_manifest(encode(second), "here"), second);
+  const Manifest whole = merge({second, first}, "here");
+  EXPECT_FALSE(whole.part.has_value());
+  EXPECT_EQ(whole.shards.size(), 2u);
+  ASSERT_EQ(whole.tensors.size(), 1u);
+  EXPECT_EQ(whole.tensors[0].pieces.size(), 2u);
+  EXPECT_EQ(decode_manifest(encode(whole), "here"), whole);
+}
+
+TEST(Manifest, PartsThatDoNotFitAreRefused) {
+  const auto refused = [](const Manifest& a, const Manifest& b) {
+    return error_of(ErrorKind::data, [&] { merge({a, b}, "here"); });
+  };
+  const Manifest first = part_of(0, 0, 15);
+  EXPECT_NE(refused(first, part_of(1, 15, 24)).find("not all of it"), std::string::npos);
+  EXPECT_NE(refused(first, part_of(1, 14, 26)).find("overlap"), std::string::npos);
+  EXPECT_NE(refused(first, part_of(0, 15, 25)).find("two parts of rank 0"), std::string::npos);
+  Manifest other = part_of(1, 15, 25);
+  other.state.step = 40;
+  EXPECT_NE(refused(first, other).find("not of one save"), std::string::npos);
+  other = part_of(1, 15, 25);
+  other.tensors[0].dtype = DType::bf16;
+  EXPECT_NE(refused(first, other).find("disagree"), std::string::npos);
 }
 
 TEST(Manifest, RefusesOtherSpellings) {

@@ -39,6 +39,95 @@ TEST(Store, RoundTrip) {
   EXPECT_EQ(store.latest_verified().step, 20);
 }
 
+// Three ranks hold a (6, 4) tensor: two its left columns, cut by rows, one its right column.
+struct Holding {
+  Shape offset;
+  Shape extent;
+};
+constexpr int64_t kRows = 6;
+constexpr int64_t kColumns = 4;
+const Holding kHoldings[] = {{{0, 0}, {2, 3}}, {{2, 0}, {4, 3}}, {{0, 3}, {6, 1}}};
+
+float value_at(int64_t row, int64_t column) {
+  return static_cast<float>(10 * row + column);
+}
+
+Manifest write_part_of(const Store& store, int64_t rank) {
+  const Holding& holding = kHoldings[rank];
+  std::vector<float> values;
+  for (int64_t row = 0; row < holding.extent[0]; ++row) {
+    for (int64_t column = 0; column < holding.extent[1]; ++column)
+      values.push_back(value_at(holding.offset[0] + row, holding.offset[1] + column));
+  }
+  const Box box{holding.offset, holding.extent};
+  const Shape whole{kRows, kColumns};
+  ShardContent content{.pieces = {{"w", TensorKind::master, DType::f32, whole, box}}, .write = {}};
+  content.write = [&](File& file) {
+    const TensorView view{stored_name(TensorKind::master, "w", whole, box),
+                          Tensor(values.data(), DType::f32, holding.extent)};
+    return write_safetensors(file, std::span(&view, 1));
+  };
+  return store.write_part({.run_id = "r", .step = 5}, {.rank = rank, .ranks = 3}, content, 1);
+}
+
+TEST(Store, RanksSaveTogetherAndAnyBoxIsRead) {
+  const TempDir directory;
+  Store store(directory.path());
+  std::vector<Manifest> parts;
+  for (int64_t rank = 0; rank < 3; ++rank) parts.push_back(write_part_of(store, rank));
+  EXPECT_EQ(store.list()[0].status, StepStatus::incomplete);
+  const SaveResult result = store.commit(merge(parts, "parts"));
+  EXPECT_TRUE(result.warnings.empty());
+  EXPECT_EQ(store.latest_verified().step, 5);
+  Loaded loaded = store.open(5);
+  for (int64_t top = 0; top < kRows; ++top) {
+    for (int64_t left = 0; left < kColumns; ++left) {
+      for (int64_t bottom = top + 1; bottom <= kRows; ++bottom) {
+        for (int64_t right = left + 1; right <= kColumns; ++right) {
+          float values[kRows * kColumns];
+          const Box box{{top, left}, {bottom - top, right - left}};
+          loaded.load_box(TensorKind::master, "w", box, Tensor(values, DType::f32, box.extent));
+          for (int64_t i = 0; i < box.extent.elements(); ++i)
+            ASSERT_EQ(values[i], value_at(top + i / (right - left), left + i % (right - left)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Store, AFailedRankTakesItsPartBack) {
+  const TempDir directory;
+  Store store(directory.path());
+  const Manifest first = write_part_of(store, 0);
+  const Manifest second = write_part_of(store, 1);
+  store.discard(first);
+  EXPECT_TRUE(fs::exists(store.directory_of(5) / second.shards[0].file));
+  store.discard(second);
+  EXPECT_TRUE(store.list().empty());
+}
+
+TEST(Store, AShardIsReadFromThePlaceThatHasIt) {
+  const TempDir directory;
+  Store near(directory / "near");
+  Store far(directory / "far");
+  std::vector<Manifest> parts;
+  for (int64_t rank = 0; rank < 3; ++rank) parts.push_back(write_part_of(far, rank)), write_part_of(near, rank);
+  const Manifest whole = merge(parts, "parts");
+  const fs::path damaged = near.directory_of(5) / whole.shards[1].file;
+  std::string bytes = test::bytes_of(damaged);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  test::overwrite(damaged, bytes);
+  fs::remove(near.directory_of(5) / whole.shards[2].file);
+  Loaded loaded("step 5", whole, {near.directory_of(5), far.directory_of(5)});
+  float values[kRows * kColumns];
+  loaded.load_tensor(TensorKind::master, "w", Tensor(values, DType::f32, {kRows, kColumns}));
+  for (int64_t i = 0; i < kRows * kColumns; ++i) EXPECT_EQ(values[i], value_at(i / kColumns, i % kColumns));
+  ASSERT_EQ(loaded.bad_files().size(), 1u);
+  EXPECT_EQ(loaded.bad_files()[0].path, damaged);
+  EXPECT_NE(loaded.bad_files()[0].reason.find("do not match their digest"), std::string::npos);
+  loaded.verify();
+}
+
 TEST(Store, ListsNewestFirstAndIgnoresStrangers) {
   const TempDir directory;
   Store store(directory.path());
@@ -78,13 +167,13 @@ TEST(Store, ALeftoverWithoutManifestDoesNotBlock) {
   const TempDir directory;
   Store store(directory.path());
   fs::create_directory(directory / "step-00000020");
-  test::overwrite(directory / "step-00000020/shard-g7-r00000.safetensors", "half");
+  test::overwrite(directory / "step-00000020/shard-g1-r00000.safetensors", "half");
   const ExampleRun run(20);
   store.save(run.snapshot());
   Loaded loaded = store.open(20);
   EXPECT_TRUE(run.equals(loaded));
-  EXPECT_EQ(loaded.manifest().shards[0].file, "shard-g8-r00000.safetensors");
-  EXPECT_FALSE(fs::exists(directory / "step-00000020/shard-g7-r00000.safetensors"));
+  EXPECT_EQ(loaded.manifest().shards[0].file, "shard-g2-r00000.safetensors");
+  EXPECT_FALSE(fs::exists(directory / "step-00000020/shard-g1-r00000.safetensors"));
 }
 
 TEST(Store, RefusesWhatIsNotThere) {

@@ -11,7 +11,7 @@ std::unique_ptr<World> join_gloo(const JoinOptions& options) {
       exchange_places(store, options.rank, options.size, place_here("cpu"), seconds));
   auto transport = std::make_shared<GlooTransport>(store, options.rank, options.size, seconds);
   return std::make_unique<HostWorld>(
-      options.rank, std::move(places), std::move(transport),
+      options.rank, std::move(places), std::make_shared<StoreBoard>(store), std::move(transport),
       [&store, seconds](const std::string& key) { return number_of_group(store, key, seconds); });
 }
 

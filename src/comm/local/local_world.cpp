@@ -25,11 +25,12 @@ class GroupNumbers {
 std::vector<std::unique_ptr<World>> make_local_worlds(int ranks) {
   const auto exchange = std::make_shared<LocalExchange>(ranks);
   const auto numbers = std::make_shared<GroupNumbers>();
+  const auto board = std::make_shared<LocalBoard>();
   const auto places = std::make_shared<RankPlaces>(static_cast<size_t>(ranks), place_here("cpu"));
   std::vector<std::unique_ptr<World>> worlds;
   worlds.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    worlds.push_back(std::make_unique<HostWorld>(rank, places, std::make_shared<LocalTransport>(exchange, rank),
+    worlds.push_back(std::make_unique<HostWorld>(rank, places, board, std::make_shared<LocalTransport>(exchange, rank),
                                                  [numbers](const std::string& key) { return (*numbers)(key); }));
   }
   return worlds;

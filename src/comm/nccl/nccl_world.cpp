@@ -14,7 +14,7 @@ namespace {
 class NcclWorld final : public World {
  public:
   NcclWorld(const JoinOptions& options, std::shared_ptr<const RankPlaces> places)
-      : World(options.rank, std::move(places)),
+      : World(options.rank, std::move(places), std::make_shared<StoreBoard>(*options.store)),
         store_(*options.store),
         deadline_(options.start_deadline),
         watchdog_(std::make_shared<NcclWatchdog>(options.device_index)) {}

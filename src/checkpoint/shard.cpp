@@ -1,0 +1,79 @@
+#include "checkpoint/shard.h"
+
+#include "checkpoint/layout.h"
+#include "core/error.h"
+
+namespace megalith::checkpoint {
+
+Shard::Shard(const ShardInfo& info, std::vector<std::filesystem::path> places)
+    : info_(&info), places_(std::move(places)), verified_(info.digests.chunks.size(), false) {}
+
+template <class Action>
+void Shard::try_places(const Action& action) {
+  while (true) {
+    try {
+      if (!file_) open();
+      return action();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::io) throw;
+      if (places_.size() <= 1) throw;
+      give_up_place(error.what());
+    }
+  }
+}
+
+void Shard::give_up_place(const std::string& reason) {
+  std::error_code status;
+  if (std::filesystem::exists(std::filesystem::symlink_status(places_.front(), status)))
+    bad_files_.push_back({.path = places_.front(), .reason = reason});
+  places_.erase(places_.begin());
+  file_.reset();
+  reader_.reset();
+}
+
+void Shard::open() {
+  auto file = std::make_unique<VerifiedFile>(open_plain_file(places_.front()), info_->digests);
+  file_.swap(file);
+}
+
+void Shard::read_at(int64_t offset, std::span<std::byte> into) {
+  if (into.empty()) return;
+  file_->read_at(offset, into);
+  const int64_t chunk_bytes = info_->digests.chunk_bytes;
+  const int64_t last = (offset + static_cast<int64_t>(into.size()) - 1) / chunk_bytes;
+  for (int64_t chunk = offset / chunk_bytes; chunk <= last; ++chunk) verified_[static_cast<size_t>(chunk)] = true;
+}
+
+void Shard::read(const std::string& tensor, int64_t offset, std::span<std::byte> into) {
+  try_places([&] {
+    if (!reader_) {
+      auto reader = std::make_unique<SafetensorsReader>(
+          file_->path().string(), info_->digests.bytes,
+          [this](int64_t position, std::span<std::byte> bytes) { read_at(position, bytes); });
+      check_contents(*reader);
+      reader_ = std::move(reader);
+    }
+    read_at(reader_->find(tensor)->begin + offset, into);
+  });
+}
+
+void Shard::verify_chunk(int64_t chunk) {
+  if (is_verified(chunk)) return;
+  try_places([&] { file_->verify_chunk(chunk); });
+  verified_[static_cast<size_t>(chunk)] = true;
+}
+
+void Shard::check_contents(const SafetensorsReader& reader) const {
+  const std::string where = file_->path().string();
+  if (reader.entries().size() != expected_.size()) {
+    data_error("{} holds {} tensors, its manifest lists {}", where, reader.entries().size(), expected_.size());
+  }
+  for (const Tensor& tensor : expected_) {
+    const TensorEntry* entry = reader.find(tensor.name);
+    if (entry == nullptr) data_error("{} does not hold '{}'", where, tensor.name);
+    if (entry->dtype != tensor.dtype || to_shape(entry->shape) != tensor.shape)
+      data_error("{}: '{}' differs in type or shape from the manifest", where, tensor.name);
+  }
+}
+
+}  // namespace megalith::checkpoint

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/verified_file.h"
+
+namespace megalith::checkpoint {
+
+struct BadFile {
+  std::filesystem::path path;
+  std::string reason;
+};
+
+// One shard of a checkpoint, read from the first of several places whose bytes are right. Opened when first needed: a
+// rank reads few of the shards of a large checkpoint. Not thread-safe.
+class Shard {
+ public:
+  struct Tensor {
+    std::string name;  // within the shard
+    DType dtype = DType::f32;
+    Shape shape;
+  };
+
+  // `info` must outlive it. `places`: files, the best first.
+  Shard(const ShardInfo& info, std::vector<std::filesystem::path> places);
+
+  // What the manifest says that it holds.
+  void expect(Tensor tensor) { expected_.push_back(std::move(tensor)); }
+
+  // From `offset` bytes after the beginning of a tensor.
+  void read(const std::string& tensor, int64_t offset, std::span<std::byte> into);
+
+  int64_t chunks() const { return static_cast<int64_t>(info_->digests.chunks.size()); }
+  bool is_verified(int64_t chunk) const { return verified_[static_cast<size_t>(chunk)]; }
+  void verify_chunk(int64_t chunk);
+
+  // Places that were tried and given up, though they were there.
+  const std::vector<BadFile>& bad_files() const { return bad_files_; }
+
+ private:
+  // Runs `action` on the file, and on the next place's where it finds a fault.
+  template <class Action>
+  void try_places(const Action& action);
+  void open();
+  void give_up_place(const std::string& reason);
+  void read_at(int64_t offset, std::span<std::byte> into);
+  void check_contents(const SafetensorsReader& reader) const;
+
+  const ShardInfo* info_;
+  std::vector<std::filesystem::path> places_;
+  std::vector<Tensor> expected_;
+  std::unique_ptr<VerifiedFile> file_;
+  std::unique_ptr<SafetensorsReader> reader_;
+  std::vector<bool> verified_;
+  std::vector<BadFile> bad_files_;
+};
+
+}  // namespace megalith::checkpoint

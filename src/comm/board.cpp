@@ -1,0 +1,67 @@
+#include "comm/board.h"
+
+#include <fmt/format.h>
+
+#include "comm/packet.h"
+#include "comm/store.h"
+
+namespace megalith::comm {
+
+namespace {
+constexpr size_t kPageBytes = kMaxPacketBytes / 2;
+
+std::string page_key(const std::string& key, size_t page) {
+  return fmt::format("{}#{}", key, page);
+}
+
+std::string on_board(const std::string& key) {
+  return "board/" + key;
+}
+}  // namespace
+
+// The number of pages is posted last: who reads it finds them all.
+void Board::post(const std::string& key, const std::string& text) {
+  size_t pages = 0;
+  for (size_t begin = 0; begin < text.size(); begin += kPageBytes)
+    set(page_key(key, pages++), text.substr(begin, kPageBytes));
+  set(key, std::to_string(pages));
+}
+
+std::optional<std::string> Board::read(const std::string& key) {
+  const std::string pages = get(key);
+  if (pages.empty()) return std::nullopt;
+  std::string text;
+  for (size_t page = 0; page < std::stoull(pages); ++page) text += get(page_key(key, page));
+  return text;
+}
+
+void LocalBoard::remove(const std::string& prefix) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(values_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+}
+
+void LocalBoard::set(const std::string& key, const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  values_[key] = value;
+}
+
+std::string LocalBoard::get(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::string() : found->second;
+}
+
+void StoreBoard::remove(const std::string& prefix) {
+  store_.delete_prefix(on_board(prefix));
+}
+
+void StoreBoard::set(const std::string& key, const std::string& value) {
+  store_.set(on_board(key), value);
+}
+
+// Asking the store to replace nothing by nothing tells what it holds.
+std::string StoreBoard::get(const std::string& key) {
+  return store_.compare_and_set(on_board(key), "", "");
+}
+
+}  // namespace megalith::comm
