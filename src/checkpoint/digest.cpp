@@ -46,6 +46,19 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return to_hex(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
+FileDigests digests_of(std::span<const std::byte> image) {
+  FileDigests digests{.bytes = static_cast<int64_t>(image.size()), .whole = {}, .chunks = {}};
+  Digest whole;
+  while (!image.empty()) {
+    const auto chunk = image.first(std::min(image.size(), static_cast<size_t>(digests.chunk_bytes)));
+    whole.update(chunk);
+    digests.chunks.push_back(digest_of(chunk));
+    image = image.subspan(chunk.size());
+  }
+  digests.whole = whole.hex();
+  return digests;
+}
+
 bool is_digest(std::string_view text) {
   return text.size() == Digest::kHexLength &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });

@@ -46,4 +46,6 @@ struct FileDigests {
   bool operator==(const FileDigests&) const = default;
 };
 
+FileDigests digests_of(std::span<const std::byte> image);
+
 }  // namespace megalith::checkpoint

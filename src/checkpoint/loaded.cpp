@@ -40,16 +40,15 @@ Loaded Loaded::open(const std::filesystem::path& step_directory) {
   Manifest manifest = decode_manifest(read_plain_text(manifest_path), manifest_path.string());
   if (manifest.part) data_error("{} lists the part of one rank, not a checkpoint", manifest_path.string());
   for (const ShardInfo& shard : manifest.shards) check_plain_file(step_directory / shard.file, shard.digests.bytes);
-  return Loaded(step_directory, std::move(manifest), {step_directory});
+  return Loaded(step_directory, std::move(manifest),
+                [&](const ShardInfo& shard) { return std::vector{step_directory / shard.file}; });
 }
 
-Loaded::Loaded(std::filesystem::path name, Manifest manifest, const std::vector<std::filesystem::path>& directories)
+Loaded::Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of)
     : path_(std::move(name)), manifest_(std::make_unique<const Manifest>(std::move(manifest))) {
   for (const ShardInfo& info : manifest_->shards) {
-    std::vector<std::filesystem::path> places;
-    for (const std::filesystem::path& directory : directories) places.push_back(directory / info.file);
     shard_index_.emplace(info.file, shards_.size());
-    shards_.emplace_back(info, std::move(places));
+    shards_.emplace_back(info, places_of(info));
   }
   for (const TensorInfo& tensor : manifest_->tensors) {
     tensors_.emplace(std::pair(tensor.kind, std::string_view(tensor.name)), &tensor);
@@ -108,7 +107,8 @@ void Loaded::load_piece(const TensorInfo& tensor, const TensorPiece& piece, cons
   const MatrixBox wanted(box, tensor.shape);
   const int64_t size = size_of(tensor.dtype);
   const auto read = [&](int64_t row, int64_t rows) {
-    const int64_t offset = (wanted.first_row - held.first_row + row) * held.columns + wanted.first_column - held.first_column;
+    const int64_t offset =
+        (wanted.first_row - held.first_row + row) * held.columns + wanted.first_column - held.first_column;
     shard.read(name, offset * size, {address(into, row, 0), static_cast<size_t>(rows * wanted.columns * size)});
   };
   if (wanted.columns == held.columns && into.contiguous()) return read(0, wanted.rows);

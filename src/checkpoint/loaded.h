@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,9 +19,10 @@ class Loaded {
   // Reads the manifest; refuses with a data error what does not fit together, or shards that are not there.
   static Loaded open(const std::filesystem::path& step_directory);
 
-  // A shard is taken from the first of the directories in which its bytes are right. `name`: how the checkpoint is
-  // called in messages.
-  Loaded(std::filesystem::path name, Manifest manifest, const std::vector<std::filesystem::path>& directories);
+  // Files that may hold a shard, the best first: it is taken from the first whose bytes are right.
+  using PlacesOf = std::function<std::vector<std::filesystem::path>(const ShardInfo& shard)>;
+  // `name`: how the checkpoint is called in messages.
+  Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of);
 
   const std::filesystem::path& path() const { return path_; }
   const Manifest& manifest() const { return *manifest_; }
@@ -40,7 +42,7 @@ class Loaded {
   // Counted in the same way.
   void verify_chunk(int64_t chunk);
 
-  // What was found damaged, though another place had the right bytes.
+  // What was found damaged, also where another place had the right bytes.
   std::vector<BadFile> bad_files() const;
 
  private:

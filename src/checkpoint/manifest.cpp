@@ -58,15 +58,15 @@ json body_of(const Manifest& manifest) {
   for (const TensorInfo& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
   const RunState& state = manifest.state;
   json body = {{"format", kFormat},
-          {"version", Manifest::kVersion},
-          {"run_id", state.run_id},
-          {"step", state.step},
-          {"consumed_samples", state.consumed_samples},
-          {"data", {{"horizon", state.data.horizon}, {"seed", state.data.seed}}},
-          {"config", state.config},
-          {"extra", state.extra},
-          {"shards", std::move(shards)},
-          {"tensors", std::move(tensors)}};
+               {"version", Manifest::kVersion},
+               {"run_id", state.run_id},
+               {"step", state.step},
+               {"consumed_samples", state.consumed_samples},
+               {"data", {{"horizon", state.data.horizon}, {"seed", state.data.seed}}},
+               {"config", state.config},
+               {"extra", state.extra},
+               {"shards", std::move(shards)},
+               {"tensors", std::move(tensors)}};
   if (manifest.part) body["part"] = {{"rank", manifest.part->rank}, {"ranks", manifest.part->ranks}};
   return body;
 }
@@ -272,7 +272,8 @@ Manifest merge(const std::vector<Manifest>& parts, const std::string& where) {
   for (const Manifest* part : by_rank) {
     whole.shards.insert(whole.shards.end(), part->shards.begin(), part->shards.end());
     for (const TensorInfo& tensor : part->tensors) {
-      const auto [place, is_new] = known.emplace(std::pair(tensor.kind, std::string_view(tensor.name)), whole.tensors.size());
+      const auto [place, is_new] =
+          known.emplace(std::pair(tensor.kind, std::string_view(tensor.name)), whole.tensors.size());
       if (is_new) {
         whole.tensors.push_back(tensor);
         continue;

@@ -23,13 +23,33 @@ namespace megalith::checkpoint {
 
 using Metadata = std::map<std::string, std::string>;
 
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+
+  int64_t bytes() const { return shape.elements() * size_of(dtype); }
+};
+
+// Where everything lies in a file of these tensors. The largest element types come first, so that every tensor is
+// aligned for readers that map the file.
+struct SafetensorsLayout {
+  SafetensorsLayout(std::span<const TensorSpec> tensors, const Metadata& metadata);
+
+  std::string head;              // all bytes in front of the data
+  std::vector<size_t> order;     // of the tensors in the file
+  std::vector<int64_t> offsets;  // of each tensor, from the beginning of the file
+  int64_t bytes = 0;             // of the file
+};
+
+// Writes bytes that are a file already.
+void write_image(File& file, std::span<const std::byte> image);
 struct TensorView {
   std::string name;
   Tensor tensor;  // on the CPU; rows may be strided
 };
 
-// Streams the tensors to a new, empty file and returns what was written. The largest element types come first, so that
-// every tensor is aligned for readers that map the file. Syncing is the caller's business.
+// Streams the tensors to a new, empty file and returns what was written. Syncing is the caller's business.
 FileDigests write_safetensors(File& file, std::span<const TensorView> tensors, const Metadata& metadata = {},
                               int64_t chunk_bytes = FileDigests::kChunkBytes);
 

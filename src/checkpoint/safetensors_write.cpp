@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <unordered_set>
 
 #include "checkpoint/safetensors.h"
@@ -77,20 +78,22 @@ std::string quoted(const std::string& text) {
 }
 
 // Written by hand: nlohmann's ordered object looks every key up from the front, which is quadratic.
-std::string make_header(std::span<const TensorView* const> order, const Metadata& metadata) {
-  std::unordered_set<std::string> names;
+std::string make_header(std::span<const TensorSpec> tensors, const std::vector<size_t>& order,
+                        const Metadata& metadata) {
+  std::unordered_set<std::string_view> names;
   std::string text = "{";
   if (!metadata.empty()) text += "\"__metadata__\":" + nlohmann::json(metadata).dump();
   int64_t offset = 0;
-  for (const TensorView* view : order) {
-    MEGALITH_CHECK(is_tensor_name(view->name), "'{}' cannot name a tensor in a file", view->name);
-    MEGALITH_CHECK(names.insert(view->name).second, "tensor '{}' is written twice", view->name);
+  for (const size_t index : order) {
+    const TensorSpec& tensor = tensors[index];
+    MEGALITH_CHECK(is_tensor_name(tensor.name), "'{}' cannot name a tensor in a file", tensor.name);
+    MEGALITH_CHECK(names.insert(tensor.name).second, "tensor '{}' is written twice", tensor.name);
     std::vector<int64_t> dims;
-    for (int i = 0; i < view->tensor.shape.rank(); ++i) dims.push_back(view->tensor.shape[i]);
+    for (int i = 0; i < tensor.shape.rank(); ++i) dims.push_back(tensor.shape[i]);
     text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", text.size() > 1 ? "," : "",
-                        quoted(view->name), safetensors_type(view->tensor.dtype), fmt::join(dims, ","), offset,
-                        offset + view->tensor.bytes());
-    offset += view->tensor.bytes();
+                        quoted(tensor.name), safetensors_type(tensor.dtype), fmt::join(dims, ","), offset,
+                        offset + tensor.bytes());
+    offset += tensor.bytes();
   }
   text += "}";
   text.append(static_cast<size_t>(round_up(static_cast<int64_t>(text.size()), 8)) - text.size(), ' ');
@@ -109,36 +112,49 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
 }
 }  // namespace
 
-FileDigests write_safetensors(File& file, std::span<const TensorView> tensors, const Metadata& metadata,
-                              int64_t chunk_bytes) {
-  std::vector<const TensorView*> order;
-  int64_t data_bytes = 0;
-  for (const TensorView& view : tensors) {
-    MEGALITH_CHECK(view.tensor && view.tensor.device == Device::cpu, "tensor '{}' is not in CPU memory", view.name);
-    order.push_back(&view);
-    data_bytes += view.tensor.bytes();
-  }
-  std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
-    return size_of(a->tensor.dtype) > size_of(b->tensor.dtype);
-  });
-  const std::string header = make_header(order, metadata);
+SafetensorsLayout::SafetensorsLayout(std::span<const TensorSpec> tensors, const Metadata& metadata)
+    : order(tensors.size()), offsets(tensors.size()) {
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return size_of(tensors[a].dtype) > size_of(tensors[b].dtype); });
+  const std::string header = make_header(tensors, order, metadata);
   MEGALITH_CHECK(static_cast<int64_t>(header.size()) <= SafetensorsReader::kMaxHeaderBytes &&
                      static_cast<int64_t>(order.size()) < SafetensorsReader::kMaxTensors,
                  "{} tensors are too many for one file", order.size());
-  reserve(file, 8 + static_cast<int64_t>(header.size()) + data_bytes);
+  for (size_t i = 0; i < 8; ++i) head.push_back(static_cast<char>(header.size() >> (8 * i) & 0xff));
+  head += header;
+  bytes = static_cast<int64_t>(head.size());
+  for (const size_t index : order) {
+    offsets[index] = bytes;
+    bytes += tensors[index].bytes();
+  }
+}
 
+void write_image(File& file, std::span<const std::byte> image) {
+  constexpr size_t kAtOnce = size_t{64} << 20;
+  reserve(file, static_cast<int64_t>(image.size()));
+  for (; !image.empty(); image = image.subspan(std::min(kAtOnce, image.size())))
+    file.write(image.first(std::min(kAtOnce, image.size())));
+}
+
+FileDigests write_safetensors(File& file, std::span<const TensorView> tensors, const Metadata& metadata,
+                              int64_t chunk_bytes) {
+  std::vector<TensorSpec> specs;
+  for (const TensorView& view : tensors) {
+    MEGALITH_CHECK(view.tensor && view.tensor.device == Device::cpu, "tensor '{}' is not in CPU memory", view.name);
+    specs.push_back({.name = view.name, .dtype = view.tensor.dtype, .shape = view.tensor.shape});
+  }
+  const SafetensorsLayout layout(specs, metadata);
+  reserve(file, layout.bytes);
   DigestingWriter writer(file, chunk_bytes);
-  std::byte length[8];
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i) & 0xff);
-  writer.write(length);
-  writer.write(std::as_bytes(std::span(header)));
-  for (const TensorView* view : order) {
-    if (view->tensor.contiguous()) {
-      writer.write(bytes_of(view->tensor));
+  writer.write(std::as_bytes(std::span(layout.head)));
+  for (const size_t index : layout.order) {
+    const Tensor& tensor = tensors[index].tensor;
+    if (tensor.contiguous()) {
+      writer.write(bytes_of(tensor));
       continue;
     }
-    for (int64_t row = 0; row < view->tensor.rows(); ++row)
-      writer.write(bytes_of(view->tensor.slice_rows(row, row + 1)));
+    for (int64_t row = 0; row < tensor.rows(); ++row) writer.write(bytes_of(tensor.slice_rows(row, row + 1)));
   }
   return writer.finish();
 }

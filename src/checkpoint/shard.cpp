@@ -16,22 +16,24 @@ void Shard::try_places(const Action& action) {
       return action();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::io) throw;
-      if (places_.size() <= 1) throw;
-      give_up_place(error.what());
+      if (places_.empty()) throw;
+      give_up_place(error);
+      if (places_.empty()) throw;
     }
   }
 }
 
-void Shard::give_up_place(const std::string& reason) {
+void Shard::give_up_place(const Error& reason) {
   std::error_code status;
   if (std::filesystem::exists(std::filesystem::symlink_status(places_.front(), status)))
-    bad_files_.push_back({.path = places_.front(), .reason = reason});
+    bad_files_.push_back({places_.front(), reason.what(), reason.kind() == ErrorKind::data});
   places_.erase(places_.begin());
   file_.reset();
   reader_.reset();
 }
 
 void Shard::open() {
+  if (places_.empty()) data_error("shard {} is nowhere to be found", info_->file);
   auto file = std::make_unique<VerifiedFile>(open_plain_file(places_.front()), info_->digests);
   file_.swap(file);
 }

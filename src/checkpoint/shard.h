@@ -9,12 +9,14 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/verified_file.h"
+#include "core/error.h"
 
 namespace megalith::checkpoint {
 
 struct BadFile {
   std::filesystem::path path;
   std::string reason;
+  bool damaged = false;  // its bytes are wrong; else it could not be read
 };
 
 // One shard of a checkpoint, read from the first of several places whose bytes are right. Opened when first needed: a
@@ -40,7 +42,7 @@ class Shard {
   bool is_verified(int64_t chunk) const { return verified_[static_cast<size_t>(chunk)]; }
   void verify_chunk(int64_t chunk);
 
-  // Places that were tried and given up, though they were there.
+  // Places that were tried and given up, though there was a file.
   const std::vector<BadFile>& bad_files() const { return bad_files_; }
 
  private:
@@ -48,7 +50,7 @@ class Shard {
   template <class Action>
   void try_places(const Action& action);
   void open();
-  void give_up_place(const std::string& reason);
+  void give_up_place(const Error& reason);
   void read_at(int64_t offset, std::span<std::byte> into);
   void check_contents(const SafetensorsReader& reader) const;
 

@@ -80,6 +80,13 @@ std::vector<TensorInfo> tensors_of(const std::vector<ShardContent::Piece>& piece
 }
 }  // namespace
 
+Manifest manifest_of_part(const RunState& state, const Part& part, ShardInfo shard,
+                          const std::vector<ShardContent::Piece>& pieces) {
+  Manifest manifest{.state = state, .part = part, .shards = {}, .tensors = tensors_of(pieces, shard.file)};
+  manifest.shards.push_back(std::move(shard));
+  return manifest;
+}
+
 SaveResult Store::save(const Snapshot& snapshot) {
   const Manifest part = write_part(snapshot.state, {}, content_of(snapshot), 1);
   const Manifest whole = merge({part}, directory_of(snapshot.state.step).string());
@@ -104,10 +111,7 @@ Manifest Store::write_part(const RunState& state, const Part& part, const ShardC
   make_directory(step_directory);
   if (!is_plain_directory(step_directory)) data_error("{} is a link, not a directory", step_directory.string());
   const std::string name = shard_name(free_name(step_directory, {.generation = generation, .rank = part.rank}));
-  Manifest manifest{.state = state,
-                    .part = part,
-                    .shards = {{.file = name, .digests = {}}},
-                    .tensors = tensors_of(content.pieces, name)};
+  Manifest manifest = manifest_of_part(state, part, {.file = name, .digests = {}}, content.pieces);
   try {
     pass_failpoint("checkpoint.before_shard");
     File file = File::create_new(step_directory / name);

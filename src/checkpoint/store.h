@@ -17,8 +17,8 @@ namespace megalith::checkpoint {
 struct NamedTensor {
   std::string name;  // the logical name
   TensorKind kind = TensorKind::weights;
-  Tensor tensor;      // in CPU memory, unchanged while it is saved
-  Shape whole = {};   // of the logical tensor, and where in it this one begins; absent: it is the whole
+  Tensor tensor;     // in CPU memory, unchanged while it is saved
+  Shape whole = {};  // of the logical tensor, and where in it this one begins; absent: it is the whole
   Shape offset = {};
 };
 
@@ -39,6 +39,10 @@ struct ShardContent {
   std::vector<Piece> pieces;
   std::function<FileDigests(File& file)> write;
 };
+
+// Of a shard that holds these pieces.
+Manifest manifest_of_part(const RunState& state, const Part& part, ShardInfo shard,
+                          const std::vector<ShardContent::Piece>& pieces);
 
 struct SaveResult {
   std::filesystem::path path;

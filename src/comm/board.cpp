@@ -1,9 +1,12 @@
 #include "comm/board.h"
 
-#include <fmt/format.h>
+#include <chrono>
+#include <thread>
 
 #include "comm/packet.h"
 #include "comm/store.h"
+#include "core/clock.h"
+#include "core/error.h"
 
 namespace megalith::comm {
 
@@ -33,6 +36,17 @@ std::optional<std::string> Board::read(const std::string& key) {
   std::string text;
   for (size_t page = 0; page < std::stoull(pages); ++page) text += get(page_key(key, page));
   return text;
+}
+
+std::string Board::await(const std::string& key, double seconds, const std::string& what) {
+  const double until = monotonic_seconds() + seconds;
+  auto pause = std::chrono::milliseconds(1);
+  while (true) {
+    if (std::optional<std::string> text = read(key)) return *std::move(text);
+    if (monotonic_seconds() > until) fail(ErrorKind::comm, "{} did not come within {} s", what, seconds);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(100));
+  }
 }
 
 void LocalBoard::remove(const std::string& prefix) {

@@ -19,6 +19,8 @@ class Board {
   void post(const std::string& key, const std::string& text);
   // Nothing while nobody has posted it.
   std::optional<std::string> read(const std::string& key);
+  // Comm error, which names `what`, where nobody posts it within `seconds`.
+  std::string await(const std::string& key, double seconds, const std::string& what);
   // Forgets every key that begins with it.
   virtual void remove(const std::string& prefix) = 0;
 

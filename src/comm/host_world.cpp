@@ -6,7 +6,9 @@ namespace megalith::comm {
 
 HostWorld::HostWorld(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Board> board,
                      std::shared_ptr<Transport> transport, NumberGroup number_group)
-    : World(rank, std::move(places), std::move(board)), transport_(std::move(transport)), number_group_(std::move(number_group)) {}
+    : World(rank, std::move(places), std::move(board)),
+      transport_(std::move(transport)),
+      number_group_(std::move(number_group)) {}
 
 std::unique_ptr<Communicator> HostWorld::connect(Group group, const std::string& key) {
   const uint32_t id = group.ranks.size() > 1 ? number_group_(key) : 0;

@@ -167,6 +167,20 @@ std::vector<Key> exp_manager_keys(ExpManager& e) {
        "steps between checkpoints; 0: only at the end and on a stop"},
       {"exp_manager.checkpoint_callback_params.save_top_k", &checkpoint.save_top_k,
        "newest checkpoints to keep; -1: all"},
+      {"exp_manager.checkpoint_callback_params.dirpath", &checkpoint.dirpath,
+       "where checkpoints go, on storage that all nodes see; null: checkpoints/ in the run directory"},
+      {"exp_manager.checkpoint_callback_params.async_save", &checkpoint.async_save,
+       "train on while a checkpoint is written"},
+      {"exp_manager.checkpoint_callback_params.late_save", &checkpoint.late_save,
+       "a checkpoint is due and the one before is still being written: wait | skip"},
+      {"exp_manager.checkpoint_callback_params.local_every_n_train_steps", &checkpoint.local_every_n_train_steps,
+       "steps between checkpoints on each node itself; 0: none"},
+      {"exp_manager.checkpoint_callback_params.local_save_top_k", &checkpoint.local_save_top_k,
+       "newest checkpoints to keep on each node"},
+      {"exp_manager.checkpoint_callback_params.local_dirpath", &checkpoint.local_dirpath,
+       "a disk of each node (%n: the node's number); null: its memory alone"},
+      {"exp_manager.checkpoint_callback_params.memory_dirpath", &checkpoint.memory_dirpath,
+       "a memory file system that keeps the last copy of the state for a restart; null: none"},
   };
 }
 

@@ -141,6 +141,13 @@ struct Model {
 struct CheckpointCallback {
   int64_t every_n_train_steps = 0;  // 0: only at the end and on a stop
   int64_t save_top_k = 2;           // how many to keep; -1: all
+  std::string dirpath;              // empty: checkpoints/ in the run directory
+  bool async_save = true;
+  std::string late_save = "wait";  // wait | skip
+  int64_t local_every_n_train_steps = 0;
+  int64_t local_save_top_k = 2;
+  std::string local_dirpath;  // empty: in memory alone
+  std::string memory_dirpath = "/dev/shm";
 };
 
 struct ExpManager {

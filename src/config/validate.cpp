@@ -86,6 +86,8 @@ class Validator {
            {{"fp32", "fp32"}, {"32", "fp32"}, {"torch.float32", "fp32"}, {"bf16", "bf16"}, {"torch.bfloat16", "bf16"}});
     choose("model.optim.sched.name", model.optim.sched.name,
            {{"CosineAnnealing", "CosineAnnealing"}, {"linear", "linear"}, {"constant", "constant"}, {"WSD", "WSD"}});
+    choose("exp_manager.checkpoint_callback_params.late_save", run_.exp_manager.checkpoint_callback_params.late_save,
+           {{"wait", "wait"}, {"skip", "skip"}});
     choose("resilience.on_non_finite", run_.on_non_finite, {{"stop", "stop"}, {"skip", "skip"}});
   }
 
@@ -140,6 +142,10 @@ class Validator {
     range("exp_manager.checkpoint_callback_params.every_n_train_steps",
           e.checkpoint_callback_params.every_n_train_steps, 0, kMaxSteps);
     range("exp_manager.checkpoint_callback_params.save_top_k", e.checkpoint_callback_params.save_top_k, -1, kMaxSteps);
+    range("exp_manager.checkpoint_callback_params.local_every_n_train_steps",
+          e.checkpoint_callback_params.local_every_n_train_steps, 0, kMaxSteps);
+    range("exp_manager.checkpoint_callback_params.local_save_top_k", e.checkpoint_callback_params.local_save_top_k, 1,
+          kMaxSteps);
   }
 
   void require(bool good, std::string_view key, double value, std::string_view wanted) {

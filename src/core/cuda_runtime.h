@@ -14,6 +14,9 @@ void release_memory(void* memory) noexcept;
 // Host memory that the GPU reads and writes by itself.
 void* acquire_pinned_memory(int64_t bytes, const std::string& owner);
 void release_pinned_memory(void* memory) noexcept;
+// The same for memory that is there already.
+void pin_memory(void* memory, int64_t bytes);
+void unpin_memory(void* memory) noexcept;
 
 void* create_stream();
 void destroy_stream(void* stream) noexcept;
@@ -24,6 +27,8 @@ void* create_event();
 void destroy_event(void* event) noexcept;
 void record_event(void* event, void* stream);
 void wait_for_event(void* event);
+// What is asked of the stream from here on waits for the event.
+void hold_stream(void* stream, void* event);
 double seconds_between(void* begin, void* end);
 
 // Records what `body` asks of the stream, without running it.

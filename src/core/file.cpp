@@ -79,6 +79,10 @@ void File::sync() {
   if (::fsync(fd_) != 0) io_error_errno(fmt::format("cannot sync {}", path_.string()));
 }
 
+void File::forget_cache() const {
+  ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 std::string read_text(const std::filesystem::path& path) {
   const File file = File::open_for_reading(path);
   std::string text(static_cast<size_t>(file.size()), '\0');

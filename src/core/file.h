@@ -30,6 +30,8 @@ class File {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void sync();
+  // The next read comes from the disk, not from memory, where the file system can do that.
+  void forget_cache() const;
 
  private:
   File(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}

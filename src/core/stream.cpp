@@ -57,6 +57,10 @@ void StreamMark::wait() const {
   if (native_ != nullptr) cuda::wait_for_event(native_);
 }
 
+void StreamMark::hold(Stream& other) const {
+  if (native_ != nullptr) cuda::hold_stream(other.native(), native_);
+}
+
 double StreamMark::seconds_between(const StreamMark& begin, const StreamMark& end) {
   if (begin.native_ != nullptr) return cuda::seconds_between(begin.native_, end.native_);
   return end.host_seconds_ - begin.host_seconds_;

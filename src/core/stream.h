@@ -52,6 +52,8 @@ class StreamMark {
 
   void record(Stream& stream);
   void wait() const;
+  // What is asked of the other stream from here on begins when this point has been passed.
+  void hold(Stream& other) const;
   // Between two points that the stream has passed.
   static double seconds_between(const StreamMark& begin, const StreamMark& end);
 

@@ -1,5 +1,6 @@
 #include "train/engine.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/device.h"
@@ -167,6 +168,7 @@ void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) 
       copy(stream, sum(&StepSums::squared_norm), squared_norm);
     };
   }
+  if (snapshot_) snapshot_->hold_back(stream_);
   optimizer_->update(stream_, learning_rate, update, over_ranks);
   StepSlot& slot = current_slot();
   const Tensor scalars = optimizer_->scalars();
@@ -254,6 +256,25 @@ bool Engine::is_so_somewhere(bool here) {
   copy(stream_, answer, on_host(&count, answer));
   stream_.wait();
   return count > 0.0;
+}
+
+std::vector<bool> Engine::union_over_ranks(const std::vector<bool>& here) {
+  if (groups_.world == nullptr) return here;
+  const Tensor room = arenas_.scratch.whole();
+  const int64_t at_once = room.elements();
+  std::vector<bool> somewhere(here.size());
+  for (int64_t begin = 0; begin < std::ssize(here); begin += at_once) {
+    const int64_t count = std::min(at_once, std::ssize(here) - begin);
+    std::vector<float> votes(here.begin() + begin, here.begin() + begin + count);
+    const Tensor on_host(votes.data(), DType::f32, {count});
+    const Tensor on_device(room.data, DType::f32, {count}, stream_.device());
+    copy(stream_, on_host, on_device);
+    groups_.world->all_reduce(stream_, on_device).wait(stream_);
+    copy(stream_, on_device, on_host);
+    stream_.wait();
+    std::transform(votes.begin(), votes.end(), somewhere.begin() + begin, [](float vote) { return vote > 0.0F; });
+  }
+  return somewhere;
 }
 
 Tensor Engine::scratch_memory() const {

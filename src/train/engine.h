@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "checkpoint/store.h"
+#include "checkpoint/loaded.h"
 #include "comm/world.h"
 #include "config/run_config.h"
 #include "cost/memory.h"
@@ -15,12 +15,9 @@
 #include "parallel/groups.h"
 #include "parallel/replica_sync.h"
 #include "train/stage.h"
-#include "train/whole_state.h"
+#include "train/state_snapshot.h"
 
 namespace megalith::train {
-
-// Loads a tensor of a checkpoint into the memory of the stream's device.
-void load_to_device(checkpoint::Loaded& checkpoint, Stream& stream, const checkpoint::NamedTensor& tensor);
 
 // The arenas of one rank, sized by the memory table before anything is computed.
 struct Arenas {
@@ -115,11 +112,15 @@ class Engine {
   std::string tell_all(const std::string& of_first);
   // Whether this is so on some rank. The host waits.
   bool is_so_somewhere(bool here);
+  // The same for many questions.
+  std::vector<bool> union_over_ranks(const std::vector<bool>& here);
 
-  // Weights, masters and moments, under their logical names: what a checkpoint holds. In host memory; copies are
-  // overwritten by the next call. All on rank 0, nothing on others.
-  std::vector<checkpoint::NamedTensor> host_state();
-  // Fills that state (weights alone where nothing is trained) from a checkpoint.
+  // Host memory for what this rank gives to a checkpoint (StateSnapshot::Parts::memory_file). To be called once.
+  void prepare_snapshots(const std::filesystem::path& memory_file = {});
+  // Copies everything as it is after the last step, while the next one runs; its update waits for the copies.
+  void take_snapshot() { snapshot_->take(stream_); }
+  StateSnapshot& snapshot() { return *snapshot_; }
+  // Fills weights, and where there is training optimizer state, from a checkpoint of any layout.
   void restore(checkpoint::Loaded& checkpoint);
 
  private:
@@ -154,19 +155,6 @@ class Engine {
   // Of the ranks with the same losses, one counts.
   bool tells_losses() const;
 
-  // What a checkpoint holds of a parameter, on the device; master weights lie there in two parts.
-  struct DeviceState {
-    std::string name;
-    Tensor weight;
-    Tensor remainder;  // absent where the weight is its own master, and where nothing is trained
-    Tensor exp_avg;
-    Tensor exp_avg_sq;
-  };
-  std::vector<DeviceState> device_state() const;
-  Tensor to_host(const Tensor& tensor);
-  std::vector<checkpoint::NamedTensor> own_host_state();
-  std::vector<checkpoint::NamedTensor> collected_host_state();
-  WholeState::Parts whole_state_parts() const;
   StepSlot& current_slot() { return slots_[steps_ended_ % kSlots]; }
 
   EngineOptions options_;
@@ -189,8 +177,7 @@ class Engine {
 
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
-  std::unique_ptr<Arena> host_copy_;
-  std::unique_ptr<WholeState> whole_state_;
+  std::unique_ptr<StateSnapshot> snapshot_;
 };
 
 }  // namespace megalith::train

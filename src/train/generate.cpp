@@ -12,6 +12,7 @@
 #include "train/describe.h"
 #include "train/engine.h"
 #include "train/inference.h"
+#include "train/restore.h"
 
 namespace megalith::train {
 
@@ -66,7 +67,7 @@ class Reader {
         store_({.placement = placement_, .compute = config_.compute}, weights_, nullptr),
         generator_(config_, store_, stream_, cache_, context_length_) {
     for (const parallel::Parameter& parameter : store_.all()) {
-      load_to_device(checkpoint, stream_, {parameter.spec->name, checkpoint::TensorKind::weights, parameter.weight});
+      load_to_device(stream_, checkpoint, checkpoint::TensorKind::weights, parameter.spec->name, parameter.weight);
     }
     ids_ = cache_.allocate("ids", DType::i32, {context_length_});
     logits_ = scratch_.allocate("logits", config_.compute, {1, config_.padded_vocabulary});

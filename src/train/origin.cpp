@@ -1,7 +1,5 @@
 #include "train/origin.h"
 
-#include <random>
-
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/print.h"
@@ -11,11 +9,6 @@
 namespace megalith::train {
 
 namespace {
-
-std::string new_run_id() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 void note_changes(const config::Run& run, const std::string& stored_config) {
   const std::vector<config::Source> sources{{.name = "checkpoint", .text = stored_config}};
@@ -33,53 +26,58 @@ void note_changes(const config::Run& run, const std::string& stored_config) {
   }
 }
 
-Origin continue_from(checkpoint::Loaded loaded, const config::Run& run) {
-  Origin origin{.state = loaded.manifest().state};
-  origin.loaded = std::move(loaded);
-  note_changes(run, origin.state.config);
-  const auto generation = origin.state.extra.find("generation");
-  if (generation != origin.state.extra.end()) origin.generation = std::stoll(generation->second) + 1;
-  return origin;
+}  // namespace
+
+OriginFinder::OriginFinder(const config::Run& run, RunIdentity identity, const CheckpointSearch::Options& search)
+    : run_(run), identity_(std::move(identity)) {
+  if (identity_.resumes) search_.emplace(search);
 }
 
-Origin new_run(const config::Run& run) {
-  return {.state = {.run_id = new_run_id(),
-                    .data = {.horizon = data::samples_wanted(run, data::Split::train), .seed = run.model.seed}}};
-}
-
-Origin look_for_origin(const config::Run& run, const RunDirectory& directory, checkpoint::Store& store) {
-  if (directory.resumes()) {
-    const checkpoint::Latest latest = store.latest_verified();
-    for (const checkpoint::PassedOver& bad : latest.passed_over) {
-      observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.name, bad.reason));
-    }
-    if (latest.step) return continue_from(store.open(*latest.step), run);
-    if (!latest.passed_over.empty()) {
-      data_error("no checkpoint in {} can be used; the first reason: {}: {}", store.directory().string(),
-                 latest.passed_over.front().name, latest.passed_over.front().reason);
+Origin OriginFinder::first() {
+  if (search_) {
+    std::optional<checkpoint::Loaded> newest = search_->next();
+    say_passed_over();
+    if (newest) return continue_from(std::move(*newest));
+    if (!search_->passed_over().empty()) {
+      data_error("no checkpoint of this run can be used; the first reason: {}: {}", search_->passed_over().front().name,
+                 search_->passed_over().front().reason);
     }
     observe::log_warning("no checkpoint yet in this run directory: starting from step 0");
   }
-  if (!run.model.resume_from_checkpoint.empty()) {
-    Origin origin = continue_from(checkpoint::Loaded::open(run.model.resume_from_checkpoint), run);
-    origin.state.run_id = new_run_id();
-    return origin;
-  }
-  return new_run(run);
+  if (!run_.model.resume_from_checkpoint.empty())
+    return continue_from(checkpoint::Loaded::open(run_.model.resume_from_checkpoint));
+  return new_run();
 }
 
-}  // namespace
+Origin OriginFinder::instead_of(const Origin& bad, const std::string& reason) {
+  observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.loaded->path().string(), reason));
+  std::optional<checkpoint::Loaded> next;
+  if (search_) next = search_->next();
+  if (!next) data_error("no checkpoint can be used; the last reason: {}: {}", bad.loaded->path().string(), reason);
+  return continue_from(std::move(*next));
+}
 
-Origin find_origin(const config::Run& run, const RunDirectory& directory, checkpoint::Store& store) {
-  Origin origin = look_for_origin(run, directory, store);
-  // The config as it is now becomes part of the state, so that every checkpoint carries it.
-  origin.state.config = config::to_yaml(run);
-  origin.state.extra["generation"] = std::to_string(origin.generation);
+void OriginFinder::say_passed_over() {
+  for (const checkpoint::PassedOver& bad : search_->passed_over())
+    observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.name, bad.reason));
+}
+
+// The config as it is now becomes part of the state, so that every checkpoint carries it.
+Origin OriginFinder::continue_from(checkpoint::Loaded loaded) const {
+  Origin origin{.state = loaded.manifest().state, .loaded = std::nullopt, .generation = identity_.generation};
+  note_changes(run_, origin.state.config);
+  origin.loaded = std::move(loaded);
+  origin.state.run_id = identity_.id;
+  origin.state.config = config::to_yaml(run_);
   return origin;
 }
 
-Origin origin_of_rank(const config::Run& run, const std::filesystem::path& checkpoint) {
-  return checkpoint.empty() ? new_run(run) : continue_from(checkpoint::Loaded::open(checkpoint), run);
+Origin OriginFinder::new_run() const {
+  return {.state = {.run_id = identity_.id,
+                    .data = {.horizon = data::samples_wanted(run_, data::Split::train), .seed = run_.model.seed},
+                    .config = config::to_yaml(run_)},
+          .loaded = std::nullopt,
+          .generation = identity_.generation};
 }
 
 }  // namespace megalith::train

@@ -2,9 +2,10 @@
 
 #include <optional>
 
-#include "checkpoint/store.h"
+#include "checkpoint/loaded.h"
 #include "config/run_config.h"
-#include "train/run_directory.h"
+#include "train/checkpoint_search.h"
+#include "train/run_identity.h"
 
 namespace megalith::train {
 
@@ -15,11 +16,24 @@ struct Origin {
   int64_t generation = 0;
 };
 
-// A new run, or the newest checkpoint of the run directory that verifies, or the one that model.resume_from_checkpoint
-// names. What cannot be used is told to the log; a data error where there are checkpoints and none can be used.
-Origin find_origin(const config::Run& run, const RunDirectory& directory, checkpoint::Store& store);
+// Where a run begins: anew, or with the newest checkpoint of the run, or with the one that
+// model.resume_from_checkpoint names. Every rank makes the same calls. What cannot be used is told to the log.
+class OriginFinder {
+ public:
+  OriginFinder(const config::Run& run, RunIdentity identity, const CheckpointSearch::Options& search);
 
-// On a rank that follows another: from the checkpoint that rank 0 has found; empty: a new run.
-Origin origin_of_rank(const config::Run& run, const std::filesystem::path& checkpoint);
+  Origin first();
+  // Instead of one that could not be restored, for this reason. Data error where no other is left.
+  Origin instead_of(const Origin& bad, const std::string& reason);
+
+ private:
+  Origin continue_from(checkpoint::Loaded loaded) const;
+  Origin new_run() const;
+  void say_passed_over();
+
+  const config::Run& run_;
+  RunIdentity identity_;
+  std::optional<CheckpointSearch> search_;
+};
 
 }  // namespace megalith::train

@@ -14,6 +14,7 @@ std::filesystem::path run_path(const config::Run& run) {
 namespace {
 
 constexpr const char* kLock = ".megalith.lock";
+constexpr const char* kStarts = ".megalith.starts";
 
 void create_or_explain(const std::filesystem::path& path) {
   try {
@@ -56,7 +57,7 @@ RunDirectory RunDirectory::open(const config::Run& run) {
   }
   create_or_explain(path);
   File held = lock(path);
-  return {path, is_run, std::move(held)};
+  return {path, count_start(path / kStarts, is_run), std::move(held)};
 }
 
 }  // namespace megalith::train

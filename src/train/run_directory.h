@@ -5,6 +5,7 @@
 
 #include "config/run_config.h"
 #include "core/file.h"
+#include "train/run_identity.h"
 
 namespace megalith::train {
 
@@ -23,15 +24,14 @@ class RunDirectory {
   std::filesystem::path events() const { return path_ / "events.jsonl"; }
   std::filesystem::path report() const { return path_ / "report.html"; }
   std::filesystem::path plans() const { return path_ / "plans.json"; }
-  // There was a run here before.
-  bool resumes() const { return resumes_; }
+  const RunIdentity& identity() const { return identity_; }
 
  private:
-  RunDirectory(std::filesystem::path path, bool resumes, File lock)
-      : path_(std::move(path)), resumes_(resumes), lock_(std::move(lock)) {}
+  RunDirectory(std::filesystem::path path, RunIdentity identity, File lock)
+      : path_(std::move(path)), identity_(std::move(identity)), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
-  bool resumes_;
+  RunIdentity identity_;
   File lock_;
 };
 

@@ -12,10 +12,11 @@
 #include "data/tokenizer.h"
 #include "observe/log_files.h"
 #include "observe/report.h"
+#include "train/checkpoint_writer.h"
 #include "train/describe.h"
 #include "train/layout.h"
 #include "train/listeners.h"
-#include "train/origin.h"
+#include "train/load_origin.h"
 #include "train/plan_files.h"
 
 namespace megalith::train {
@@ -34,16 +35,19 @@ std::unique_ptr<data::Dataset> validation_data(const config::Run& run, const dat
   return data::make_dataset(with_data_seed(run, state), data::Split::valid, vocabulary, samples);
 }
 
-void print_start(const config::Run& run, const config::LoadReport& report, const Origin& origin, int64_t vocabulary) {
-  std::cout << config::to_yaml(run) << config::describe(report) << describe_model(run, vocabulary);
-  if (origin.loaded) std::cout << fmt::format("resuming from {}\n", origin.loaded->path().string());
-  std::cout << std::flush;
+void print_start(const config::Run& run, const config::LoadReport& report, int64_t vocabulary) {
+  std::cout << config::to_yaml(run) << config::describe(report) << describe_model(run, vocabulary) << std::flush;
 }
 
-void fill_engine(Engine& engine, Origin& origin, uint64_t seed, Telemetry& telemetry) {
+void say_origin(const Origin& origin) {
+  if (origin.loaded) std::cout << fmt::format("resuming from {}\n", origin.loaded->path().string()) << std::flush;
+  observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
+                                origin.generation + 1));
+}
+
+void fill_engine(Engine& engine, OriginFinder& finder, Origin& origin, uint64_t seed, Telemetry& telemetry) {
   if (origin.loaded) {
-    const Span span(telemetry, "checkpoint_load", origin.state.step);
-    engine.restore(*origin.loaded);
+    load_origin(engine, finder, origin, telemetry);
   } else {
     engine.initialise(seed);
   }
@@ -64,26 +68,16 @@ Summary run_trainer(Trainer& trainer, Listeners& listeners) {
   }
 }
 
-// What only rank 0 has: it alone writes the run's files, but for the logs of the others.
+// What only rank 0 has: it alone writes the run's files, but for checkpoints and the logs of the others.
 struct Chief {
   Chief(const config::Run& run, const config::LoadReport& report, int64_t vocabulary)
-      : directory(RunDirectory::open(run)),
-        store(directory.checkpoints(), run.exp_manager.checkpoint_callback_params.save_top_k) {
+      : directory(RunDirectory::open(run)) {
     observe::set_up_log({.directory = directory.path()});
-    origin = find_origin(run, directory, store);
-    print_start(run, report, origin, vocabulary);
-    observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
-                                  origin.generation + 1));
+    print_start(run, report, vocabulary);
   }
 
   RunDirectory directory;
-  checkpoint::Store store;
-  Origin origin;
 };
-
-std::string checkpoint_of(const Origin& origin) {
-  return origin.loaded ? origin.loaded->path().string() : "";
-}
 
 void set_up_log_of_rank(const config::Run& run, int64_t rank) {
   observe::set_up_log(
@@ -107,28 +101,38 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   std::optional<Chief> chief;
   if (rank == 0) chief.emplace(run, report, vocabulary.size);
   Engine engine(training_options(run, vocabulary.size), world);
-  const std::string checkpoint = engine.tell_all(chief ? checkpoint_of(chief->origin) : "");
+  const std::string told = engine.tell_all(chief ? chief->directory.identity().to_text() : "");
   if (!chief) set_up_log_of_rank(run, rank);
-  Origin origin = chief ? std::move(chief->origin) : origin_of_rank(run, checkpoint);
+  const RunIdentity identity = RunIdentity::from_text(told);
+  const Tiers tiers = tiers_of(run, rank);
+  OriginFinder finder(
+      run, identity,
+      {.tiers = tiers, .run_id = identity.id, .world = world, .deadline = run.trainer.communication_timeout});
+  Origin origin = finder.first();
 
   Listeners listeners;
-  if (chief) listeners.add_files_and_console(run, chief->directory, origin);
+  if (chief) {
+    say_origin(origin);
+    listeners.add_files_and_console(run, chief->directory, origin);
+  }
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
-  fill_engine(engine, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
+  fill_engine(engine, finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
   make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
+  origin.state.extra["plans"] = engine.tell_all(ops::plans_text(engine.stream()));
   if (chief) replace_file(chief->directory.hparams(), origin.state.config);
 
   const auto train_data =
       data::make_dataset(with_data_seed(run, origin.state), data::Split::train, vocabulary, origin.state.data.horizon);
   const auto held_out = validation_data(run, vocabulary, origin.state);
-  const bool saves = run.exp_manager.create_checkpoint_callback;
+  std::optional<CheckpointWriter> writer;
+  if (run.exp_manager.create_checkpoint_callback) writer.emplace(run, tiers, identity, engine, world);
   Trainer trainer({.run = run,
                    .engine = engine,
                    .telemetry = listeners.telemetry,
                    .train_data = *train_data,
                    .validation_data = held_out.get(),
                    .vocabulary = vocabulary,
-                   .store = chief && saves ? &chief->store : nullptr,
+                   .writer = writer ? &*writer : nullptr,
                    .state = origin.state,
                    .rank = rank});
   Summary summary = run_trainer(trainer, listeners);

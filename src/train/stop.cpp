@@ -1,7 +1,9 @@
 #include "train/stop.h"
 
+#include <array>
 #include <csignal>
 #include <limits>
+#include <utility>
 
 #include "core/clock.h"
 
@@ -10,28 +12,33 @@ namespace megalith::train {
 namespace {
 volatile std::sig_atomic_t received_signal = 0;
 
+constexpr std::array<std::pair<int, const char*>, 3> kSignals = {
+    {{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}}};
+
+void handle_signals(void (*handler)(int)) {
+  for (const auto& [signal, name] : kSignals) std::signal(signal, handler);
+}
+
 void on_signal(int signal) {
   received_signal = signal;
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGINT, SIG_DFL);
+  handle_signals(SIG_DFL);
 }
 }  // namespace
 
 StopRequest::StopRequest(double time_limit)
     : deadline_(time_limit > 0.0 ? monotonic_seconds() + time_limit : std::numeric_limits<double>::infinity()) {
   received_signal = 0;
-  std::signal(SIGTERM, on_signal);
-  std::signal(SIGINT, on_signal);
+  handle_signals(on_signal);
 }
 
 StopRequest::~StopRequest() {
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGINT, SIG_DFL);
+  handle_signals(SIG_DFL);
 }
 
 std::string StopRequest::reason() const {
-  if (received_signal == SIGTERM) return "SIGTERM";
-  if (received_signal == SIGINT) return "SIGINT";
+  for (const auto& [signal, name] : kSignals) {
+    if (received_signal == signal) return name;
+  }
   if (monotonic_seconds() >= deadline_) return "trainer.max_time";
   return {};
 }

@@ -4,8 +4,8 @@
 
 namespace megalith::train {
 
-// Asks the run to end at the next step boundary: SIGTERM, SIGINT, or a time limit. A second signal ends the process at
-// once, as if nothing were installed.
+// Asks the run to end at the next step boundary: SIGTERM, SIGINT, SIGUSR1 (Slurm before the time is up), or a time
+// limit. A second signal ends the process at once, as if nothing were installed.
 class StopRequest {
  public:
   // time_limit in seconds since the process started training; 0: none.

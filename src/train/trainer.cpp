@@ -49,7 +49,7 @@ Summary Trainer::run() {
   summary_.steps_done = state_.step;
   summary_.ending = state_.step < run_.trainer.max_steps ? Ending::stopped_early : Ending::complete;
   summary_.tokens = (state_.step - summary_.first_step) * run_.model.global_batch_size * engine_.options().stage.length;
-  if (saves() && saved_step_ != state_.step) save(true);
+  if (parts_.writer != nullptr) save_at_end();
   return summary_;
 }
 
@@ -66,7 +66,9 @@ void Trainer::run_steps() {
     pass_failpoint("train.step");
 
     if (validation_due()) validate();
-    if (save_due()) save(false);
+    if (parts_.writer == nullptr) continue;
+    parts_.writer->report(telemetry_);
+    if (parts_.writer->is_due(state_.step)) save();
   }
   settle();
 }
@@ -118,11 +120,6 @@ bool Trainer::validation_due() const {
   return state_.step % run_.trainer.val_check_interval == 0 || state_.step == run_.trainer.max_steps;
 }
 
-bool Trainer::save_due() const {
-  const int64_t interval = run_.exp_manager.checkpoint_callback_params.every_n_train_steps;
-  return saves() && interval > 0 && state_.step % interval == 0;
-}
-
 namespace {
 std::string where_not_finite(const UpdateResult& update) {
   return update.first_non_finite.empty() ? "a parameter on another rank" : update.first_non_finite;
@@ -158,33 +155,16 @@ void Trainer::validate() {
   mark_ = monotonic_seconds();
 }
 
-// Why it failed, or nothing.
-std::string Trainer::write_checkpoint(const std::vector<checkpoint::NamedTensor>& tensors, Span& span) {
-  try {
-    const checkpoint::SaveResult result = parts_.store->save({.state = state_, .tensors = tensors});
-    for (const std::string& warning : result.warnings) observe::log_warning(warning);
-    span.add("bytes", result.bytes);
-    observe::log_info(fmt::format("checkpoint of step {} is in {}", state_.step, result.path.string()));
-    telemetry_.emit(Event{.name = "checkpoint_saved", .step = state_.step});
-    return "";
-  } catch (const Error& error) {
-    span.set_reason(error.what());
-    observe::log_error(fmt::format("checkpoint of step {} failed: {}", state_.step, error.what()));
-    return error.what();
-  }
+void Trainer::save() {
+  settle();
+  const Span span(telemetry_, "checkpoint_save", state_.step);
+  parts_.writer->save(state_, telemetry_);
+  mark_ = monotonic_seconds();
 }
 
-void Trainer::save(bool must_succeed) {
-  settle();
-  Span span(telemetry_, "checkpoint_save", state_.step);
-  const std::vector<checkpoint::NamedTensor> tensors = engine_.host_state();
-  std::string failure;
-  if (parts_.store != nullptr) failure = write_checkpoint(tensors, span);
-  const bool failed = engine_.is_so_somewhere(!failure.empty());
-  if (!failed) saved_step_ = state_.step;
-  if (failed && must_succeed)
-    fail(ErrorKind::io, "{}", failure.empty() ? "another rank could not save the checkpoint" : failure);
-  mark_ = monotonic_seconds();
+void Trainer::save_at_end() {
+  const Span span(telemetry_, "checkpoint_save", state_.step);
+  parts_.writer->save_at_end(state_, telemetry_);
 }
 
 }  // namespace megalith::train

@@ -10,6 +10,7 @@
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "observe/profile_window.h"
+#include "train/checkpoint_writer.h"
 #include "train/engine.h"
 #include "train/run_directory.h"
 #include "train/step.h"
@@ -30,7 +31,7 @@ class Trainer {
     const data::Dataset& train_data;
     const data::Dataset* validation_data = nullptr;  // null: no validation
     data::Vocabulary vocabulary;
-    checkpoint::Store* store = nullptr;  // null: this rank writes nothing
+    CheckpointWriter* writer = nullptr;  // null: nothing is saved
     checkpoint::RunState state;          // where the run stands
     int rank = 0;
   };
@@ -55,14 +56,12 @@ class Trainer {
   void settle();
 
   bool should_stop() const;
-  bool saves() const { return run_.exp_manager.create_checkpoint_callback; }
   bool validation_due() const;
-  bool save_due() const;
   void act_on_non_finite(int64_t step, const StepResult& result);
   void validate();
-  // Where `must_succeed` is not set, a save that fails is reported and tried again when the next one is due.
-  void save(bool must_succeed);
-  std::string write_checkpoint(const std::vector<checkpoint::NamedTensor>& tensors, Span& span);
+  // A save that fails is reported and tried again when the next one is due.
+  void save();
+  void save_at_end();
 
   Parts parts_;
   const config::Run& run_;
@@ -77,7 +76,6 @@ class Trainer {
   Summary summary_;
   std::optional<Launched> launched_;
   double mark_ = 0.0;  // where the time of the next report begins
-  int64_t saved_step_ = -1;
   bool stop_agreed_ = false;
 };
 

@@ -24,14 +24,13 @@ Manifest example() {
   FileDigests digests{.bytes = 5000, .whole = "0123456789abcdef", .chunk_bytes = 4096, .chunks = {}};
   digests.chunks = {"0000000000000001", "0000000000000002"};
   manifest.shards = {{.file = "shard-g1-r00000.safetensors", .digests = digests}};
-  manifest.tensors = {{.name = "embedding.weight",
-                       .kind = TensorKind::exp_avg_sq,
-                       .dtype = DType::f32,
-                       .shape = {30, 40},
-                       .pieces = {{.shard = "shard-g1-r00000.safetensors",
-                                   .box = {.offset = {0, 0}, .extent = {10, 40}}},
-                                  {.shard = "shard-g1-r00000.safetensors",
-                                   .box = {.offset = {10, 0}, .extent = {20, 40}}}}}};
+  manifest.tensors = {
+      {.name = "embedding.weight",
+       .kind = TensorKind::exp_avg_sq,
+       .dtype = DType::f32,
+       .shape = {30, 40},
+       .pieces = {{.shard = "shard-g1-r00000.safetensors", .box = {.offset = {0, 0}, .extent = {10, 40}}},
+                  {.shard = "shard-g1-r00000.safetensors", .box = {.offset = {10, 0}, .extent = {20, 40}}}}}};
   return manifest;
 }
 
@@ -95,10 +94,7 @@ TEST(Manifest, RefusesForgeries) {
        [](json& body) {
          body["tensors"][0]["pieces"][1]["offset"] = {11, 0};
        }},
-      {"does not lie in the tensor",
-       [](json& body) {
-         body["tensors"][0]["pieces"][1]["extent"] = {20};
-       }},
+      {"does not lie in the tensor", [](json& body) { body["tensors"][0]["pieces"][1]["extent"] = {20}; }},
       {"overlap",
        [](json& body) {
          body["tensors"][0]["pieces"][1]["offset"] = {9, 0};

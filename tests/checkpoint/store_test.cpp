@@ -118,7 +118,9 @@ TEST(Store, AShardIsReadFromThePlaceThatHasIt) {
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   test::overwrite(damaged, bytes);
   fs::remove(near.directory_of(5) / whole.shards[2].file);
-  Loaded loaded("step 5", whole, {near.directory_of(5), far.directory_of(5)});
+  Loaded loaded("step 5", whole, [&](const ShardInfo& shard) {
+    return std::vector{near.directory_of(5) / shard.file, far.directory_of(5) / shard.file};
+  });
   float values[kRows * kColumns];
   loaded.load_tensor(TensorKind::master, "w", Tensor(values, DType::f32, {kRows, kColumns}));
   for (int64_t i = 0; i < kRows * kColumns; ++i) EXPECT_EQ(values[i], value_at(i / kColumns, i % kColumns));

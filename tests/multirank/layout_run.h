@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -25,11 +26,22 @@ struct LayoutCase {
   int64_t bucket_elements = 3000;
 };
 
+// What a rank would give to a checkpoint.
+struct OwnedWeights {
+  std::string name;
+  Shape whole;
+  checkpoint::Box box;
+  std::vector<float> values;
+
+  bool operator==(const OwnedWeights&) const = default;
+};
+
 struct LayoutOutcome {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<double> validations;  // after each step
-  std::vector<std::pair<std::string, std::vector<float>>> weights;
+  std::vector<OwnedWeights> owned;
+  std::map<std::string, std::vector<float>> weights;    // by name, from what all ranks own
   std::vector<std::pair<std::string, int64_t>> unused;  // bytes of each arena that were never needed
 
   bool operator==(const LayoutOutcome&) const = default;
@@ -88,6 +100,40 @@ inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const Arenas& a
   return unused;
 }
 
+inline std::vector<OwnedWeights> owned_weights(const checkpoint::ShardImage& image) {
+  std::vector<OwnedWeights> owned;
+  for (size_t i = 0; i < image.pieces().size(); ++i) {
+    const checkpoint::ShardContent::Piece& piece = image.pieces()[i];
+    if (piece.kind != checkpoint::TensorKind::weights) continue;
+    const Tensor tensor = image.tensor(i);
+    OwnedWeights& weights = owned.emplace_back(OwnedWeights{piece.name, piece.whole, piece.box, {}});
+    dispatch_float(tensor.dtype, [&]<class T>(std::type_identity<T>) {
+      for (int64_t k = 0; k < tensor.elements(); ++k) weights.values.push_back(static_cast<float>(tensor.as<T>()[k]));
+    });
+  }
+  return owned;
+}
+
+// Whole tensors from the parts of all ranks.
+inline std::map<std::string, std::vector<float>> whole_weights(const std::vector<LayoutOutcome>& outcomes) {
+  std::map<std::string, std::vector<float>> whole;
+  for (const LayoutOutcome& outcome : outcomes) {
+    for (const OwnedWeights& owned : outcome.owned) {
+      std::vector<float>& values = whole[owned.name];
+      values.resize(static_cast<size_t>(owned.whole.elements()));
+      const bool has_columns = owned.whole.rank() > 1;
+      const int64_t columns = has_columns ? owned.box.extent[1] : 1;
+      for (int64_t i = 0; i < owned.box.extent.elements(); ++i) {
+        const int64_t row = owned.box.offset[0] + i / columns;
+        const int64_t column = (has_columns ? owned.box.offset[1] : 0) + i % columns;
+        values[static_cast<size_t>(row * (has_columns ? owned.whole[1] : 1) + column)] =
+            owned.values[static_cast<size_t>(i)];
+      }
+    }
+  }
+  return whole;
+}
+
 inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
   Engine engine(engine_options(test), world);
   const std::string said(1001, 'x');  // more than is told at once
@@ -104,26 +150,26 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
     const EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
     outcome.validations.push_back(sum.loss / sum.weight);
   }
-  for (const checkpoint::NamedTensor& tensor : engine.host_state()) {
-    if (tensor.kind != checkpoint::TensorKind::weights) continue;
-    std::vector<float> values(static_cast<size_t>(tensor.tensor.elements()));
-    dispatch_float(tensor.tensor.dtype, [&]<class T>(std::type_identity<T>) {
-      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(tensor.tensor.as<T>()[i]);
-    });
-    outcome.weights.emplace_back(tensor.name, std::move(values));
-  }
+  engine.prepare_snapshots();
+  engine.take_snapshot();
+  engine.snapshot().finish();
+  outcome.owned = owned_weights(engine.snapshot().image());
   outcome.unused = unused_bytes(engine.arenas());
   return outcome;
 }
 
 // What rank 0 saw, and of the unused memory the least of any rank; every rank must have seen the same losses and norms.
 inline LayoutOutcome train_on(const LayoutCase& test) {
-  if (test.layout.world() == 1) return train_rank(test, nullptr);
   std::vector<LayoutOutcome> outcomes(static_cast<size_t>(test.layout.world()));
-  comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
-    outcomes[static_cast<size_t>(world.rank())] = train_rank(test, &world);
-  });
+  if (test.layout.world() == 1) {
+    outcomes.front() = train_rank(test, nullptr);
+  } else {
+    comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
+      outcomes[static_cast<size_t>(world.rank())] = train_rank(test, &world);
+    });
+  }
   LayoutOutcome& first = outcomes.front();
+  first.weights = whole_weights(outcomes);
   for (const LayoutOutcome& outcome : outcomes) {
     MEGALITH_CHECK(outcome.losses == first.losses && outcome.norms == first.norms, "ranks do not agree");
     for (size_t i = 0; i < first.unused.size(); ++i) {

@@ -101,6 +101,15 @@ void release_pinned_memory(void* memory) noexcept {
   cudaFreeHost(memory);
 }
 
+void pin_memory(void* memory, int64_t bytes) {
+  check(cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterDefault),
+        fmt::format("pinning {} bytes of host memory", bytes).c_str());
+}
+
+void unpin_memory(void* memory) noexcept {
+  cudaHostUnregister(memory);
+}
+
 }  // namespace cuda
 
 }  // namespace megalith

@@ -51,6 +51,10 @@ void wait_for_event(void* event) {
   check(cudaEventSynchronize(as_event(event)), "waiting for the GPU");
 }
 
+void hold_stream(void* stream, void* event) {
+  check(cudaStreamWaitEvent(as_stream(stream), as_event(event)), "letting a stream wait for another");
+}
+
 double seconds_between(void* begin, void* end) {
   float milliseconds = 0.0F;
   check(cudaEventElapsedTime(&milliseconds, as_event(begin), as_event(end)), "reading GPU events");

@@ -30,6 +30,10 @@ void* acquire_pinned_memory(int64_t, const std::string&) {
   refuse();
 }
 void release_pinned_memory(void*) noexcept {}
+void pin_memory(void*, int64_t) {
+  refuse();
+}
+void unpin_memory(void*) noexcept {}
 void* create_stream() {
   refuse();
 }
@@ -48,6 +52,9 @@ void record_event(void*, void*) {
   refuse();
 }
 void wait_for_event(void*) {
+  refuse();
+}
+void hold_stream(void*, void*) {
   refuse();
 }
 double seconds_between(void*, void*) {

@@ -1,0 +1,111 @@
+#include "checkpoint/part_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "checkpoint/layout.h"
+#include "core/error.h"
+
+namespace megalith::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMemoryGeneration = 0;
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code status;
+  for (fs::directory_iterator entry(directory, status), end; !status && entry != end; entry.increment(status))
+    entries.push_back(entry->path());
+  return entries;
+}
+
+// The committed parts in a directory.
+std::vector<HeldPart> parts_in(const fs::path& directory) {
+  std::vector<HeldPart> parts;
+  for (const fs::path& path : entries_of(directory)) {
+    if (!parse_part_name(path.filename().string())) continue;
+    try {
+      Manifest manifest = decode_manifest(read_plain_text(path), path.string());
+      if (!manifest.part || manifest.shards.size() != 1) continue;
+      const fs::path shard = directory / manifest.shards.front().file;
+      check_plain_file(shard, manifest.shards.front().digests.bytes);
+      parts.push_back({.manifest = std::move(manifest), .shard = shard});
+    } catch (const Error&) {
+      // Torn by a crash, or its shard was set aside: the step is looked for elsewhere.
+    }
+  }
+  return parts;
+}
+
+std::string part_name_beside(const std::string& shard) {
+  return part_name(*parse_shard_name(shard));
+}
+
+}  // namespace
+
+void PartStore::save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const {
+  const Store store(directory_);
+  const Manifest manifest = store.write_part(state, part, content, generation);
+  try {
+    const fs::path step_directory = store.directory_of(state.step);
+    replace_file(step_directory / part_name_beside(manifest.shards.front().file), encode(manifest));
+    sync_directory(directory_);
+  } catch (...) {
+    store.discard(manifest);
+    throw;
+  }
+}
+
+void PartStore::retain(int64_t rank, int64_t keep, int64_t protected_step) const {
+  std::vector<HeldPart> own = list();
+  std::erase_if(own, [&](const HeldPart& held) { return held.manifest.part->rank != rank; });
+  for (size_t i = static_cast<size_t>(keep); i < own.size(); ++i) {
+    if (own[i].manifest.state.step == protected_step) continue;
+    const fs::path step_directory = own[i].shard.parent_path();
+    // The manifest first: what is left of a removal that was cut short is not a part.
+    ::unlink((step_directory / part_name_beside(own[i].shard.filename().string())).c_str());
+    ::unlink(own[i].shard.c_str());
+    ::rmdir(step_directory.c_str());
+  }
+}
+
+std::vector<HeldPart> PartStore::list() const {
+  std::vector<HeldPart> parts;
+  for (const fs::path& path : entries_of(directory_)) {
+    if (!parse_step_name(path.filename().string()) || !is_plain_directory(path)) continue;
+    for (HeldPart& part : parts_in(path)) parts.push_back(std::move(part));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const HeldPart& a, const HeldPart& b) { return a.manifest.state.step > b.manifest.state.step; });
+  return parts;
+}
+
+fs::path MemoryParts::shard_of(int64_t rank) const {
+  return directory_ / shard_name({.generation = kMemoryGeneration, .rank = rank});
+}
+
+void MemoryParts::commit(const RunState& state, const Part& part, const std::vector<ShardContent::Piece>& pieces,
+                         const FileDigests& digests) const {
+  const ShardName name{.generation = kMemoryGeneration, .rank = part.rank};
+  const Manifest manifest = manifest_of_part(state, part, {.file = shard_name(name), .digests = digests}, pieces);
+  replace_file(directory_ / part_name(name), encode(manifest));
+}
+
+void MemoryParts::revoke(int64_t rank) const {
+  ::unlink((directory_ / part_name({.generation = kMemoryGeneration, .rank = rank})).c_str());
+}
+
+void MemoryParts::remove(int64_t rank) const {
+  revoke(rank);
+  ::unlink(shard_of(rank).c_str());
+}
+
+std::vector<HeldPart> MemoryParts::list() const {
+  return parts_in(directory_);
+}
+
+}  // namespace megalith::checkpoint

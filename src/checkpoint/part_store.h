@@ -1,0 +1,59 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/store.h"
+
+namespace megalith::checkpoint {
+
+// A part that its rank has committed, and the file that holds it.
+struct HeldPart {
+  Manifest manifest;
+  std::filesystem::path shard;
+};
+
+// The local tier: what the ranks of one node keep on its disk or in its memory. Nobody sees what all nodes have
+// written, so each rank commits its own part (layout.h); whether a step is complete is found out when it is loaded.
+class PartStore {
+ public:
+  explicit PartStore(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  const std::filesystem::path& directory() const { return directory_; }
+
+  // Writes the shard and then the manifest that commits it, durably.
+  void save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const;
+  // Removes what is older than the newest `keep` of the rank, but not `protected_step`.
+  void retain(int64_t rank, int64_t keep, int64_t protected_step) const;
+
+  // Of all ranks, newest first. What is damaged or foreign is passed over.
+  std::vector<HeldPart> list() const;
+
+ private:
+  std::filesystem::path directory_;
+};
+
+// One part per rank in memory, overwritten in place by each snapshot: a directory without steps. The shard's bytes are
+// put there by whoever took the snapshot; they count while the manifest is there and its digests fit.
+class MemoryParts {
+ public:
+  explicit MemoryParts(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  const std::filesystem::path& directory() const { return directory_; }
+  std::filesystem::path shard_of(int64_t rank) const;
+
+  void commit(const RunState& state, const Part& part, const std::vector<ShardContent::Piece>& pieces,
+              const FileDigests& digests) const;
+  // Before the shard is overwritten.
+  void revoke(int64_t rank) const;
+  // The rank's files.
+  void remove(int64_t rank) const;
+
+  std::vector<HeldPart> list() const;
+
+ private:
+  std::filesystem::path directory_;
+};
+
+}  // namespace megalith::checkpoint

@@ -1,0 +1,208 @@
+#include "checkpoint/saver.h"
+
+#include "checkpoint/layout.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/failpoint.h"
+
+namespace megalith::checkpoint {
+
+namespace {
+// In front of what a rank posts: whether it succeeded.
+constexpr char kDone = '+';
+constexpr char kFailed = '-';
+
+std::string prefix_of(int64_t save) {
+  return fmt::format("save/{}/", save);
+}
+
+// What a rank has posted; an I/O error, which names it, where that is a failure.
+std::string take(const std::string& posted, const std::string& rank) {
+  if (posted.front() == kFailed) fail(ErrorKind::io, "{}: {}", rank, posted.substr(1));
+  return posted.substr(1);
+}
+
+// Why `action` failed; empty where it did not.
+template <class Action>
+std::string failure_of(const Action& action) {
+  try {
+    action();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+ShardContent content_of(const ShardImage& image, const FileDigests& digests) {
+  return {.pieces = image.pieces(), .write = [&](File& file) {
+            write_image(file, image.memory());
+            return digests;
+          }};
+}
+}  // namespace
+
+Saver::Saver(Options options)
+    : options_(std::move(options)), store_(options_.persistent, options_.persistent_keep), thread_([this] { run(); }) {}
+
+Saver::~Saver() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Saver::begin(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    MEGALITH_CHECK(!job_, "a checkpoint of step {} is still being written", job_->state.step);
+    job_ = std::move(job);
+    outcome_.reset();
+  }
+  changed_.notify_all();
+}
+
+bool Saver::busy() const {
+  const std::lock_guard lock(mutex_);
+  return job_.has_value();
+}
+
+void Saver::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !job_; });
+}
+
+std::optional<Saver::Outcome> Saver::take_outcome() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(outcome_, std::nullopt);
+}
+
+void Saver::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || job_; });
+    if (!job_) return;
+    lock.unlock();
+    Outcome outcome = save(*job_);
+    lock.lock();
+    outcome_ = std::move(outcome);
+    job_.reset();
+    changed_.notify_all();
+  }
+}
+
+// A failure never leaves this thread: training goes on, and the checkpoints that were there stay as they are.
+Saver::Outcome Saver::save(const Job& job) {
+  const double begin = monotonic_seconds();
+  Outcome outcome{.step = job.state.step, .failure = {}, .persistent = job.to_persistent, .result = {}};
+  ++saves_;
+  FileDigests digests;
+  outcome.failure = failure_of([&] {
+    job.finish_image();
+    digests = digests_of(job.image->memory());
+  });
+  const bool has_image = outcome.failure.empty();
+  if (has_image) outcome.failure = failure_of([&] { keep_on_node(job, digests); });
+  if (job.to_persistent) {
+    // The others wait for what this rank says, also where it has failed.
+    const std::string failure = failure_of([&] {
+      std::optional<Manifest> part;
+      std::string reason = outcome.failure;
+      if (has_image) reason = failure_of([&] { part = write_part(job, digests); });
+      commit_together(job, part, reason, outcome.result);
+    });
+    if (!failure.empty()) outcome.failure = failure;
+  }
+  outcome.seconds = monotonic_seconds() - begin;
+  return outcome;
+}
+
+void Saver::keep_on_node(const Job& job, const FileDigests& digests) const {
+  if (!options_.memory.empty())
+    MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests);
+  if (!job.to_local || options_.local.empty()) return;
+  const PartStore local(options_.local);
+  local.save(job.state, options_.place, content_of(*job.image, digests), options_.generation);
+  local.retain(options_.place.rank, options_.local_keep, job.protected_step);
+}
+
+Manifest Saver::write_part(const Job& job, const FileDigests& digests) const {
+  return store_.write_part(job.state, options_.place, content_of(*job.image, digests), options_.generation);
+}
+
+// `part` is absent where this rank has failed, for this reason. Throws where the checkpoint was not committed.
+void Saver::commit_together(const Job& job, const std::optional<Manifest>& part, const std::string& reason,
+                            SaveResult& result) {
+  post(job, "part", part ? kDone + encode(*part) : kFailed + reason);
+  try {
+    if (is_first()) {
+      commit(job, part, reason, result);
+    } else {
+      take(options_.board->await(key(job, "result", 0), options_.deadline, "the commit of rank 0"), "rank 0");
+    }
+  } catch (...) {
+    if (part) store_.discard(*part);
+    throw;
+  }
+  if (options_.persistent_keep != Store::kKeepAll) retire_older(job, *part, result);
+}
+
+void Saver::commit(const Job& job, const std::optional<Manifest>& own, const std::string& reason, SaveResult& result) {
+  const std::string where = store_.directory_of(job.state.step).string();
+  const std::string failure = failure_of([&] {
+    if (!own) fail(ErrorKind::io, "{}", reason);
+    std::vector<Manifest> parts = {*own};
+    for (const std::string& text : collect(job, "part")) parts.push_back(decode_manifest(text, where));
+    whole_ = merge(parts, where);
+    result = store_.commit(whole_);
+  });
+  post(job, "result", failure.empty() ? std::string(1, kDone) : kFailed + failure);
+  if (!failure.empty()) fail(ErrorKind::io, "{}", failure);
+}
+
+// Nothing older is removed before every rank has read back what it wrote.
+void Saver::retire_older(const Job& job, const Manifest& part, SaveResult& result) {
+  const std::string failure = failure_of([&] { read_back(part); });
+  post(job, "verified", failure.empty() ? std::string(1, kDone) : kFailed + failure);
+  if (!failure.empty()) fail(ErrorKind::io, "{}", failure);
+  if (!is_first()) return;
+  collect(job, "verified");
+  store_.apply_retention(whole_, true, result);
+}
+
+void Saver::read_back(const Manifest& part) const {
+  const std::filesystem::path shard = store_.directory_of(part.state.step) / part.shards.front().file;
+  File::open_for_reading(shard).forget_cache();
+  Loaded(shard, part, [&](const ShardInfo&) { return std::vector{shard}; }).verify();
+}
+
+std::string Saver::key(const Job& job, const char* what, int64_t rank) const {
+  return fmt::format("{}{}/{}/{}", prefix_of(saves_), job.state.step, what, rank);
+}
+
+void Saver::post(const Job& job, const char* what, const std::string& text) const {
+  if (options_.board == nullptr) return;
+  // What was posted for the save before the last, every rank has read by now.
+  if (is_first()) options_.board->remove(prefix_of(saves_ - 2));
+  options_.board->post(key(job, what, options_.place.rank), text);
+}
+
+std::vector<std::string> Saver::collect(const Job& job, const char* what) const {
+  std::vector<std::string> texts;
+  for (int64_t rank = 1; rank < options_.place.ranks; ++rank) {
+    const std::string name = fmt::format("rank {}", rank);
+    texts.push_back(take(options_.board->await(key(job, what, rank), options_.deadline, "the part of " + name), name));
+  }
+  return texts;
+}
+
+void Saver::revoke_memory() const {
+  if (!options_.memory.empty()) MemoryParts(options_.memory).revoke(options_.place.rank);
+}
+
+void Saver::remove_memory() const {
+  if (!options_.memory.empty()) MemoryParts(options_.memory).remove(options_.place.rank);
+}
+
+}  // namespace megalith::checkpoint

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "checkpoint/part_store.h"
+#include "checkpoint/shard_image.h"
+#include "checkpoint/store.h"
+#include "comm/board.h"
+
+namespace megalith::checkpoint {
+
+// Writes snapshots from a thread of its own, together with the savers of the other ranks. One save at a time.
+class Saver {
+ public:
+  struct Options {
+    Part place = {};  // this rank among those that save together
+    int64_t generation = 1;
+    // Where other ranks are; must outlive the saver. Null: there are none.
+    comm::Board* board = nullptr;
+    double deadline = 600.0;  // seconds, for the slowest rank after the fastest
+    std::filesystem::path persistent = {};
+    int64_t persistent_keep = Store::kKeepAll;
+    std::filesystem::path local = {};  // empty: no such tier
+    int64_t local_keep = 2;
+    std::filesystem::path memory = {};  // where the images lie; empty: in the process alone
+  };
+
+  struct Job {
+    RunState state;
+    const ShardImage* image = nullptr;
+    std::function<void()> finish_image;  // called first; then the image is whole, and stays so until the save has ended
+    bool to_persistent = true;
+    bool to_local = false;
+    int64_t protected_step = -1;  // which the local tier must not remove
+  };
+
+  struct Outcome {
+    int64_t step = 0;
+    std::string failure;  // of this rank or another; empty: everything that was asked for is durable
+    bool persistent = false;
+    SaveResult result;  // on the first rank
+    double seconds = 0.0;
+  };
+
+  explicit Saver(Options options);
+  // Ends the save that is under way.
+  ~Saver();
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
+
+  // Only while it is not busy.
+  void begin(Job job);
+  bool busy() const;
+  // Waits for the save that is under way.
+  void wait();
+  // Of a save that has ended since the last call.
+  std::optional<Outcome> take_outcome();
+
+  // Before the image is overwritten.
+  void revoke_memory() const;
+  // The bytes of this step are known to be right: retention relies on it.
+  void note_verified(const Manifest& manifest) { store_.note_verified(manifest); }
+  // Forgets what is only kept for a restart.
+  void remove_memory() const;
+
+ private:
+  void run();
+  Outcome save(const Job& job);
+  void keep_on_node(const Job& job, const FileDigests& digests) const;
+  Manifest write_part(const Job& job, const FileDigests& digests) const;
+  void commit_together(const Job& job, const std::optional<Manifest>& part, const std::string& reason,
+                       SaveResult& result);
+  void commit(const Job& job, const std::optional<Manifest>& own, const std::string& reason, SaveResult& result);
+  void retire_older(const Job& job, const Manifest& part, SaveResult& result);
+  void read_back(const Manifest& part) const;
+
+  bool is_first() const { return options_.place.rank == 0; }
+  std::string key(const Job& job, const char* what, int64_t rank) const;
+  void post(const Job& job, const char* what, const std::string& text) const;
+  // What the other ranks have posted, on the first rank.
+  std::vector<std::string> collect(const Job& job, const char* what) const;
+
+  Options options_;
+  Store store_;
+  int64_t saves_ = 0;
+  Manifest whole_;  // on the first rank
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Job> job_;
+  std::optional<Outcome> outcome_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace megalith::checkpoint

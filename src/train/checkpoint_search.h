@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/part_store.h"
+#include "comm/world.h"
+#include "train/tiers.h"
+
+namespace megalith::train {
+
+// Looks for what a run can go on from, together with the other ranks: the newest step of which every shard is
+// somewhere, in memory, on the nodes' disks or on the persistent tier. Every rank makes the same calls.
+class CheckpointSearch {
+ public:
+  struct Options {
+    Tiers tiers;
+    std::string run_id;
+    comm::World* world = nullptr;  // null: one rank
+    double deadline = 600.0;       // seconds, for the others to say what they have
+  };
+  explicit CheckpointSearch(Options options);
+
+  // The newest of those not yet given, the same step on every rank; nothing where there is none left.
+  std::optional<checkpoint::Loaded> next();
+  // What was seen and cannot be used, on rank 0.
+  const std::vector<checkpoint::PassedOver>& passed_over() const { return passed_over_; }
+
+ private:
+  // A step that all shards are there of.
+  struct Candidate {
+    int64_t step = 0;
+    bool on_nodes = false;  // else persistent
+    std::string text;       // as rank 0 tells it
+  };
+
+  bool is_first() const { return options_.world == nullptr || options_.world->rank() == 0; }
+  void report_held();
+  void list_candidates();
+  std::string choose() const;
+  checkpoint::Loaded open_save(const std::string& choice) const;
+  checkpoint::Loaded open_persistent(int64_t step) const;
+  checkpoint::Loaded with_places(const std::string& name, checkpoint::Manifest manifest) const;
+  std::string await(const std::string& key, const std::string& what) const;
+
+  Options options_;
+  std::vector<checkpoint::HeldPart> held_;  // by this rank's node: memory first
+  std::vector<Candidate> candidates_;       // on rank 0
+  std::vector<checkpoint::PassedOver> passed_over_;
+  size_t given_ = 0;
+};
+
+}  // namespace megalith::train

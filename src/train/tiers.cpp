@@ -1,0 +1,93 @@
+#include "train/tiers.h"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "checkpoint/digest.h"
+#include "checkpoint/layout.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "train/run_directory.h"
+
+namespace megalith::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path of_node(const std::string& directory, int64_t node) {
+  std::string path = directory;
+  for (size_t at = path.find("%n"); at != std::string::npos; at = path.find("%n", at))
+    path.replace(at, 2, std::to_string(node));
+  return path;
+}
+
+}  // namespace
+
+Tiers tiers_of(const config::Run& run, int rank) {
+  const config::CheckpointCallback& checkpoints = run.exp_manager.checkpoint_callback_params;
+  const int64_t node = rank / run.trainer.devices;
+  const fs::path directory = fs::absolute(run_path(run)).lexically_normal();
+  // Disks and memory of a node serve many runs.
+  const std::string of_run = checkpoint::digest_of(directory.string());
+  Tiers tiers{.persistent = run_path(run) / "checkpoints", .local = {}, .memory = {}};
+  if (!checkpoints.dirpath.empty()) tiers.persistent = checkpoints.dirpath;
+  if (!checkpoints.local_dirpath.empty()) tiers.local = of_node(checkpoints.local_dirpath, node) / of_run;
+  if (!checkpoints.memory_dirpath.empty())
+    tiers.memory = of_node(checkpoints.memory_dirpath, node) / fmt::format("megalith-{}", ::getuid()) / of_run;
+  return tiers;
+}
+
+namespace {
+
+constexpr const char* kLock = "lock";
+
+File locked(const fs::path& path, int operation) {
+  File file = File::open_for_appending(path);
+  if (::flock(file.descriptor(), operation) != 0) io_error_errno(fmt::format("cannot lock {}", path.string()));
+  return file;
+}
+
+bool is_abandoned(const fs::path& directory) {
+  try {
+    locked(directory / kLock, LOCK_EX | LOCK_NB);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Only files that we name this way are ours to delete.
+void remove_run(const fs::path& directory) {
+  std::error_code status;
+  for (fs::directory_iterator entry(directory, status), end; !status && entry != end; entry.increment(status)) {
+    const std::string name = entry->path().filename().string();
+    if (name == kLock || checkpoint::is_file_of_step(name)) ::unlink(entry->path().c_str());
+  }
+  ::rmdir(directory.c_str());
+}
+
+void remove_abandoned(const fs::path& of_user, const fs::path& own) {
+  std::error_code status;
+  for (fs::directory_iterator entry(of_user, status), end; !status && entry != end; entry.increment(status)) {
+    const fs::path& directory = entry->path();
+    if (directory != own && checkpoint::is_plain_directory(directory) && is_abandoned(directory)) remove_run(directory);
+  }
+}
+
+// Nobody removes or makes a directory meanwhile.
+File open_directory(const fs::path& directory) {
+  const fs::path of_user = directory.parent_path();
+  make_directory(of_user);
+  const File exclusive = locked(of_user / kLock, LOCK_EX);
+  make_directory(directory);
+  File held = locked(directory / kLock, LOCK_SH);
+  remove_abandoned(of_user, directory);
+  return held;
+}
+
+}  // namespace
+
+RunMemory::RunMemory(const fs::path& directory) : lock_(open_directory(directory)) {}
+
+}  // namespace megalith::train
