@@ -64,7 +64,9 @@ template <class T>
 bool holds(const json& value) {
   if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
   if constexpr (std::is_same_v<T, double>) return value.is_number() && std::isfinite(value.get<double>());
-  return value.is_number_integer() && value >= 0 && value <= std::numeric_limits<int64_t>::max();
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= kMax;
+  return value.is_number_integer() && value.get<int64_t>() >= 0;
 }
 
 template <class T>
