@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 #include <memory>
+#include <optional>
 
 #include "checkpoint/hugging_face.h"
 #include "cli/verbs.h"
@@ -13,26 +13,29 @@ namespace megalith::cli {
 
 namespace {
 
-enum class Target { hugging_face, megalith };
+constexpr const char* kHuggingFace = "hugging-face";
+constexpr const char* kMegalith = "megalith";
 
 struct Options {
   std::string source;
-  Target target = Target::hugging_face;
+  std::string target;
   std::string output;
-  std::optional<DType> dtype;
+  std::string dtype;  // empty: as it is
   checkpoint::ExportOptions exported;
   std::vector<std::string> overrides;
 };
 
 checkpoint::Converted convert(const Options& options) {
-  if (options.target == Target::megalith) {
+  std::optional<DType> dtype;
+  if (!options.dtype.empty()) dtype = options.dtype == "bf16" ? DType::bf16 : DType::f32;
+  if (options.target == kMegalith) {
     return checkpoint::import_hugging_face(options.source, options.output,
-                                           {.dtype = options.dtype, .overrides = options.overrides});
+                                           {.dtype = dtype, .overrides = options.overrides});
   }
   checkpoint::Loaded loaded = train::open_checkpoint(options.source);
   const config::Run run = train::config_of(loaded, options.overrides);
   checkpoint::ExportOptions exported = options.exported;
-  exported.dtype = options.dtype;
+  exported.dtype = dtype;
   return checkpoint::export_hugging_face(loaded, run, options.output, exported);
 }
 
@@ -40,7 +43,7 @@ int run_convert(const Options& options) {
   const double begin = monotonic_seconds();
   const checkpoint::Converted result = convert(options);
   const double seconds = monotonic_seconds() - begin;
-  const bool to_megalith = options.target == Target::megalith;
+  const bool to_megalith = options.target == kMegalith;
   std::cout << fmt::format("{}: a {} of {} parameters in {} ({} in {:.2f} s, {:.2f} GB/s), {} {} file{}\n",
                            options.output, checkpoint::names_of(result.family).model_type, result.parameters,
                            name_of(result.dtype), cost::format_bytes(result.bytes), seconds,
@@ -66,15 +69,14 @@ void add_checkpoint_convert(CLI::App& checkpoint, Action& run) {
                    "to hugging-face: a run, its checkpoints directory, or one step in it; to megalith: a directory "
                    "with config.json and safetensors files")
       ->required();
-  const std::map<std::string, Target> targets{{"hugging-face", Target::hugging_face}, {"megalith", Target::megalith}};
-  verb->add_option("--to", options->target, "hugging-face or megalith")
+  verb->add_option("--to", options->target, "the format to write")
       ->required()
-      ->transform(CLI::CheckedTransformer(targets));
+      ->check(CLI::IsMember({kHuggingFace, kMegalith}));
   verb->add_option("--output", options->output, "the directory to make; nothing is overwritten")->required();
-  const std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"bf16", DType::bf16}};
-  verb->add_option("--dtype", options->dtype,
-                   "f32 (the master weights where there are some) or bf16; without it, as the source has them")
-      ->transform(CLI::CheckedTransformer(dtypes));
+  verb->add_option(
+          "--dtype", options->dtype,
+          "of the weights; f32 takes the master weights where there are some; without it, as the source has them")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   verb->add_option("--max-shard-size", options->exported.max_shard_bytes,
                    "of a safetensors file: 500MB, 5GB; a single parameter may have more")
       ->transform(CLI::AsSizeValue(true))
