@@ -60,6 +60,13 @@ FamilyKeys llama_keys() {
           }};
 }
 
+// A value as a message may quote it.
+std::string shown(const json& value) {
+  constexpr size_t kLongest = 60;
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
 template <class T>
 bool holds(const json& value) {
   if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
@@ -76,7 +83,7 @@ const char* const kWanted = std::is_same_v<T, bool>     ? "true or false"
 
 template <class T>
 T as(const json& value, const char* key, const KeyReader& reader) {
-  if (!holds<T>(value)) reader.refuse(fmt::format("'{}' is {}, not {}", key, value.dump(), kWanted<T>));
+  if (!holds<T>(value)) reader.refuse(fmt::format("'{}' is {}, not {}", key, shown(value), kWanted<T>));
   return value.get<T>();
 }
 
@@ -122,15 +129,15 @@ double KeyReader::number(const char* key, std::optional<double> absent) {
 std::string KeyReader::text(const char* key, const std::string& absent) {
   const json* found = find(key);
   if (found == nullptr) return absent;
-  if (!found->is_string()) refuse(fmt::format("'{}' is {}, not a text", key, found->dump()));
+  if (!found->is_string()) refuse(fmt::format("'{}' is {}, not a text", key, shown(*found)));
   return found->get<std::string>();
 }
 
 void KeyReader::must_be(const char* key, const std::vector<json>& accepted) {
   const json* found = find(key);
   if (found == nullptr || std::find(accepted.begin(), accepted.end(), *found) != accepted.end()) return;
-  refuse(fmt::format("'{}' is {}, and Megalith's model can only be one with {}", key, found->dump(),
-                     accepted.front().is_null() ? "none" : accepted.front().dump()));
+  refuse(fmt::format("'{}' is {}, and Megalith's model can only be one with {}", key, shown(*found),
+                     accepted.front().is_null() ? "none" : shown(accepted.front())));
 }
 
 void KeyReader::read(const KeyRule& rule, Model& model) {
@@ -142,8 +149,8 @@ void KeyReader::must_agree(const KeyRule& one, const KeyRule& other) {
   const json& first = value_of(one.theirs, one.absent);
   const json& second = value_of(other.theirs, other.absent);
   if (first == second) return;
-  refuse(fmt::format("'{}' is {} and '{}' is {}, but Megalith has one setting for both", one.theirs, first.dump(),
-                     other.theirs, second.dump()));
+  refuse(fmt::format("'{}' is {} and '{}' is {}, but Megalith has one setting for both", one.theirs, shown(first),
+                     other.theirs, shown(second)));
 }
 
 std::vector<std::string> KeyReader::unused() const {

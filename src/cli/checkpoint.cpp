@@ -48,6 +48,7 @@ std::vector<fs::path> steps_at(const fs::path& path) {
   }
   if (steps.empty()) user_error("there is no checkpoint in {}", directory.string());
   std::vector<fs::path> paths;
+  paths.reserve(steps.size());
   for (const auto& [step, step_path] : steps) paths.push_back(step_path);
   return paths;
 }
