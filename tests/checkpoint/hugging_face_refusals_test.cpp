@@ -2,10 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/hugging_face.h"
-#include "checkpoint/hugging_face_files.h"
-#include "checkpoint/hugging_face_fixtures.h"
-#include "temp_dir.h"
+#include "checkpoint/hugging_face_exported.h"
 
 namespace megalith::checkpoint {
 namespace {
@@ -13,72 +10,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using test::error_of;
-using test::SavedModel;
-using testing::TempDir;
-
-// An exported model that a test damages and then tries to import.
-class Exported {
- public:
-  explicit Exported(const char* yaml, const ExportOptions& options = {}) {
-    const SavedModel saved(dir_ / "checkpoints", yaml);
-    Loaded loaded = saved.open();
-    export_hugging_face(loaded, saved.run(), path(), options);
-  }
-
-  fs::path path() const { return dir_ / "hf"; }
-  fs::path operator/(const std::string& name) const { return path() / name; }
-
-  template <class Change>
-  void change_json(const std::string& file, Change&& change) const {
-    json root = json::parse(test::bytes_of(path() / file));
-    change(root);
-    test::overwrite(path() / file, root.dump());
-  }
-
-  // Writes the tensors again as `change` leaves them.
-  template <class Change>
-  void change_tensors(Change&& change) const {
-    std::vector<std::vector<std::byte>> memory;
-    std::vector<TensorView> tensors;
-    {
-      const SafetensorsReader reader = SafetensorsReader::open(path() / kSingleFile);
-      for (const TensorEntry& entry : reader.entries()) {
-        memory.emplace_back(static_cast<size_t>(entry.bytes));
-        tensors.push_back({entry.name, Tensor(memory.back().data(), *entry.dtype, *to_shape(entry.shape))});
-        reader.read(entry.name, tensors.back().tensor);
-      }
-    }
-    change(tensors);
-    fs::remove(path() / kSingleFile);
-    File file = File::create_new(path() / kSingleFile);
-    write_safetensors(file, tensors);
-  }
-
-  Converted import_it(const ImportOptions& options = test::kBytes) const {
-    fs::remove_all(dir_ / "back");
-    return import_hugging_face(path(), dir_ / "back", options);
-  }
-  Loaded imported() const { return Loaded::open(dir_ / "back/step-00000000"); }
-
-  void expect_refused(const std::vector<std::string>& words, ErrorKind kind = ErrorKind::data) const {
-    const std::string message = error_of(kind, [&] { import_it(); });
-    for (const std::string& word : words) EXPECT_NE(message.find(word), std::string::npos) << word << "\n" << message;
-    // Not even a part of it is left.
-    for (const auto& entry : fs::directory_iterator(dir_.path())) {
-      EXPECT_FALSE(entry.path().filename().string().starts_with("back")) << entry.path();
-    }
-  }
-
- private:
-  TempDir dir_;
-};
-
-Tensor& find(std::vector<TensorView>& tensors, const std::string& name) {
-  for (TensorView& view : tensors) {
-    if (view.name == name) return view.tensor;
-  }
-  throw std::runtime_error("no " + name);
-}
+using test::Exported;
+using test::find;
 
 struct BadKey {
   const char* key;
@@ -249,68 +182,6 @@ TEST(HuggingFaceRefusals, ATokenizerThatCannotBeReadIsNotLeftOutSilently) {
   ASSERT_EQ(converted.notes.size(), 2u);
   EXPECT_NE(converted.notes[0].find("torch_dtype"), std::string::npos);
   EXPECT_NE(converted.notes[1].find("no tokenizer"), std::string::npos);
-}
-
-TEST(HuggingFaceImport, NamesWithoutPrefixAndOldBuffers) {
-  const Exported model(test::kGpt);
-  model.import_it();
-  Loaded before = model.imported();
-  const auto weights = test::weights_of(before);
-  std::vector<float> mask(16 * 16);
-  model.change_tensors([&](auto& tensors) {
-    for (TensorView& view : tensors) view.name = view.name.substr(std::string("transformer.").size());
-    tensors.push_back({"h.0.attn.bias", Tensor(mask.data(), DType::f32, {1, 1, 16, 16})});
-    tensors.push_back({"h.1.attn.masked_bias", Tensor(mask.data(), DType::f32, {1})});
-  });
-  model.import_it();
-  Loaded after = model.imported();
-  EXPECT_EQ(test::weights_of(after), weights);
-}
-
-TEST(HuggingFaceImport, HalvesBecomeF32Exactly) {
-  const Exported model(test::kLlama, {.dtype = DType::bf16});
-  std::string bytes = test::bytes_of(model / kSingleFile);
-  size_t halves = 0;
-  for (size_t at = 0; (at = bytes.find(R"("BF16")", at)) != std::string::npos; ++halves) {
-    bytes.replace(at, 6, R"("F16" )");
-  }
-  ASSERT_EQ(halves, 21u);
-  // One, minus two, the smallest, infinity.
-  const std::string known = {0x00, 0x3c, 0x00, '\xc0', 0x01, 0x00, 0x00, 0x7c};
-  bytes.replace(bytes.size() - known.size(), known.size(), known);
-  test::overwrite(model / kSingleFile, bytes);
-  EXPECT_EQ(model.import_it().dtype, DType::f32);
-  Loaded loaded = model.imported();
-  const SafetensorsReader reader = SafetensorsReader::open(model / kSingleFile);
-  ASSERT_EQ(reader.entries().back().name, "lm_head.weight");
-  std::vector<float> head(264 * 16);
-  loaded.load_tensor(TensorKind::weights, "head.weight", Tensor(head.data(), DType::f32, {264, 16}));
-  const std::vector<float> last(head.begin() + 257 * 16 - 4, head.begin() + 257 * 16);
-  EXPECT_EQ(last, (std::vector<float>{1.0F, -2.0F, 0x1p-24F, std::numeric_limits<float>::infinity()}));
-}
-
-TEST(HuggingFaceImport, BothWaysToWriteTheRotaryBase) {
-  const Exported model(test::kLlama);
-  const json scaling{{"rope_type", "llama3"},
-                     {"factor", 8.0},
-                     {"low_freq_factor", 1.0},
-                     {"high_freq_factor", 4.0},
-                     {"original_max_position_embeddings", 64}};
-  model.change_json(kHuggingFaceConfig, [&](json& root) {
-    root["rope_theta"] = 500000;
-    root["rope_scaling"] = scaling;
-  });
-  model.import_it();
-  const auto old_way = test::architecture_of(test::config_of(model.imported()));
-  EXPECT_EQ(old_way.at("model.rotary_base"), "500000.0");
-  model.change_json(kHuggingFaceConfig, [&](json& root) {
-    root.erase("rope_theta");
-    root.erase("rope_scaling");
-    root["rope_parameters"] = scaling;
-    root["rope_parameters"]["rope_theta"] = 500000.0;
-  });
-  model.import_it();
-  EXPECT_EQ(test::architecture_of(test::config_of(model.imported())), old_way);
 }
 
 }  // namespace
