@@ -34,6 +34,20 @@ struct TrainOptions {
   bool help_config = false;
 };
 
+// Flags that name a key of the config as others do.
+void add_checkpoint_flags(CLI::App& verb, const std::shared_ptr<TrainOptions>& options) {
+  const auto add = [&](const char* flag, const char* key, const char* help) {
+    const std::string path = fmt::format("exp_manager.checkpoint_callback_params.{}", key);
+    verb.add_option_function<std::string>(
+        flag, [options, path](const std::string& value) { options->config.overrides.push_back(path + "=" + value); },
+        help);
+  };
+  add("--persistent-ckpt-interval", "every_n_train_steps", "steps between checkpoints on shared storage");
+  add("--persistent-ckpt-dir", "dirpath", "where those go");
+  add("--local-ckpt-interval", "local_every_n_train_steps", "steps between checkpoints on each node itself");
+  add("--local-ckpt-dir", "local_dirpath", "the disk of each node that those go to");
+}
+
 void write_pictures(const TrainOptions& options, const config::Run& run, int64_t vocabulary) {
   make_directory(options.pictures);
   for (const train::Picture& picture :
@@ -125,7 +139,8 @@ void add_train(CLI::App& program, Action& run) {
       "  megalith train -c recipes/gpt3-1.3b.yaml --nproc 8\n"
       "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n"
       "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37 --draw pictures\n\n"
-      "SIGTERM, SIGINT and trainer.max_time end the step, save, and exit with 75: run the same command again with\n"
+      "SIGTERM, SIGINT, SIGUSR1 and trainer.max_time end the step, save, and exit with 75: run the same command again "
+      "with\n"
       "exp_manager.resume_if_exists=true to continue.");
   const auto options = std::make_shared<TrainOptions>();
   options->config.add_to(*verb);
@@ -140,6 +155,7 @@ void add_train(CLI::App& program, Action& run) {
       ->needs(dry_run);
   verb->add_flag("--compile-only", options->compile_only,
                  "choose and keep the GPU plans that this training needs, then stop");
+  add_checkpoint_flags(*verb, options);
   verb->add_flag("--help-config", options->help_config, "list every config key");
   verb->callback([options, &run] { run = [options] { return run_train(*options); }; });
 }

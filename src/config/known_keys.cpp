@@ -28,7 +28,7 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"hydra.*", ignored, kLauncher},
     {"defaults", ignored, kLauncher},
     {"cluster.*", ignored, kLauncher},
-    {"restore_from_path", refused, "a .nemo file cannot be read; use model.resume_from_checkpoint"},
+    {"restore_from_path", refused, "a .nemo file cannot be read; set model.restore_from_path to a checkpoint"},
 
     // trainer
     {"trainer.logger", ignored, kLightning},
@@ -212,7 +212,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.expert_model_parallel_size", refused, kExperts, "1"},
     {"model.moe_*", ignored, "has no effect without experts"},
     {"model.peft.*", refused, kPretraining},
-    {"model.restore_from_path", refused, "a .nemo file cannot be read; use model.resume_from_checkpoint"},
     {"model.convert_to_hf", ignored, "see `megalith checkpoint convert`"},
     {"model.output_dir", ignored, "see `megalith checkpoint convert`"},
     {"model.config_path", ignored, "see `megalith checkpoint convert`"},

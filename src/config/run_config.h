@@ -131,6 +131,7 @@ struct Model {
   int64_t activations_checkpoint_num_layers = 0;   // with full: of a group, or of the block; 0 otherwise
   int64_t seed = 1234;
   std::string resume_from_checkpoint;
+  std::string restore_from_path;
 
   NsysProfile nsys_profile;
   Tokenizer tokenizer;

@@ -122,6 +122,8 @@ class Engine {
   StateSnapshot& snapshot() { return *snapshot_; }
   // Fills weights, and where there is training optimizer state, from a checkpoint of any layout.
   void restore(checkpoint::Loaded& checkpoint);
+  // Weights alone; the optimizer begins anew.
+  void restore_weights(checkpoint::Loaded& checkpoint);
 
  private:
   // What the device tells of a step, copied to the host when the step ends.

@@ -18,6 +18,12 @@ void Engine::prepare_snapshots(const std::filesystem::path& memory_file) {
                            .memory_file = memory_file});
 }
 
+void Engine::restore_weights(checkpoint::Loaded& checkpoint) {
+  optimizer_->initialise(stream_);
+  train::restore(stream_, checkpoint,
+                 {.table = table_, .store = store_, .optimizer = optimizer_.get(), .has_moments = false});
+}
+
 void Engine::restore(checkpoint::Loaded& checkpoint) {
   train::restore(stream_, checkpoint, {.table = table_, .store = store_, .optimizer = optimizer_.get()});
 }

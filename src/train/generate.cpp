@@ -74,6 +74,8 @@ class Reader {
     logits32_ = scratch_.allocate("logits32", DType::f32, {1, config_.padded_vocabulary});
   }
 
+  int64_t context_length() const { return context_length_; }
+
   // Logits after the tokens so far and these.
   std::vector<float> read(const std::vector<int32_t>& tokens) {
     text_.insert(text_.end(), tokens.begin(), tokens.end());
@@ -130,23 +132,46 @@ class Reader {
   int64_t position_ = 0;
 };
 
+std::vector<int32_t> encode_prompt(const data::Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<int32_t> tokens = tokenizer.encode(prompt);
+  // An empty prompt starts a document, as the training text does after an end.
+  if (tokens.empty()) tokens.push_back(tokenizer.eod());
+  return tokens;
+}
+
 }  // namespace
+
+PromptLogits prompt_logits(checkpoint::Loaded& checkpoint, const config::Run& run, const std::string& prompt) {
+  const std::unique_ptr<data::Tokenizer> tokenizer = data::make_tokenizer(run.model.tokenizer);
+  PromptLogits result{.tokens = encode_prompt(*tokenizer, prompt),
+                      .logits = {},
+                      .vocabulary = data::vocabulary_of(run.model.tokenizer).size};
+  Reader reader(checkpoint, run, result.vocabulary);
+  if (static_cast<int64_t>(result.tokens.size()) > reader.context_length()) {
+    user_error("the prompt has {} tokens, the model reads {} at once", result.tokens.size(), reader.context_length());
+  }
+  for (const int32_t token : result.tokens) {
+    const std::vector<float> logits = reader.read({token});
+    result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+  }
+  return result;
+}
 
 Generation generate(checkpoint::Loaded& checkpoint, const config::Run& run, const GenerateOptions& options,
                     const std::function<void(std::string_view)>& emit) {
   const std::unique_ptr<data::Tokenizer> tokenizer = data::make_tokenizer(run.model.tokenizer);
-  std::vector<int32_t> tokens = tokenizer->encode(options.prompt);
-  // An empty prompt starts a document, as the training text does after an end.
-  if (tokens.empty()) tokens.push_back(tokenizer->eod());
-
-  Reader reader(checkpoint, run, tokenizer->vocab_size());
+  std::vector<int32_t> tokens = encode_prompt(*tokenizer, options.prompt);
+  // A model may know more ids than its tokenizer has texts for.
+  Reader reader(checkpoint, run, data::vocabulary_of(run.model.tokenizer).size);
   Generation result{.prompt_tokens = static_cast<int64_t>(tokens.size())};
   const double begin = monotonic_seconds();
   const uint64_t key = named_key(options.seed, "generate");
   data::Utf8Stream text;
   while (result.tokens < options.max_tokens) {
     const std::array<uint32_t, 4> words = philox(key, {static_cast<uint32_t>(result.tokens), 0, 0, 0});
-    const int32_t next = sample_token(reader.read(tokens), options, uniform_from_bits(words[0]));
+    std::vector<float> logits = reader.read(tokens);
+    logits.resize(static_cast<size_t>(tokenizer->vocab_size()));
+    const int32_t next = sample_token(std::move(logits), options, uniform_from_bits(words[0]));
     ++result.tokens;
     if (next == tokenizer->eod()) {
       result.ended = true;

@@ -54,6 +54,15 @@ struct Generation {
 Generation generate(checkpoint::Loaded& checkpoint, const config::Run& run, const GenerateOptions& options,
                     const std::function<void(std::string_view)>& emit);
 
+struct PromptLogits {
+  std::vector<int32_t> tokens;  // of the prompt
+  std::vector<float> logits;    // (tokens, vocabulary): those after each token
+  int64_t vocabulary = 0;       // the model's, without padding
+};
+
+// What the model says of a prompt, to compare it with another program's.
+PromptLogits prompt_logits(checkpoint::Loaded& checkpoint, const config::Run& run, const std::string& prompt);
+
 // The id that the options choose from `logits`; `draw` is uniform in [0, 1).
 int32_t sample_token(std::vector<float> logits, const GenerateOptions& options, double draw);
 

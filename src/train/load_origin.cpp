@@ -42,8 +42,10 @@ void verify_rest(Engine& engine, checkpoint::Loaded& loaded, const std::vector<b
 }
 
 // Empty on all ranks, or on none.
-std::string try_to_load(Engine& engine, checkpoint::Loaded& loaded) {
-  std::string failure = failure_of([&] { engine.restore(loaded); });
+std::string try_to_load(Engine& engine, Origin& origin) {
+  checkpoint::Loaded& loaded = *origin.loaded;
+  std::string failure =
+      failure_of([&] { origin.weights_only ? engine.restore_weights(loaded) : engine.restore(loaded); });
   if (!engine.is_so_somewhere(!failure.empty())) {
     const std::vector<bool> seen = engine.union_over_ranks(loaded.verified_chunks());
     failure = failure_of([&] { verify_rest(engine, loaded, seen); });
@@ -57,7 +59,7 @@ std::string try_to_load(Engine& engine, checkpoint::Loaded& loaded) {
 void load_origin(Engine& engine, OriginFinder& finder, Origin& origin, Telemetry& telemetry) {
   const Span span(telemetry, "checkpoint_load", origin.state.step);
   while (true) {
-    const std::string failure = try_to_load(engine, *origin.loaded);
+    const std::string failure = try_to_load(engine, origin);
     set_aside(origin.loaded->bad_files());
     if (failure.empty()) return;
     origin = finder.instead_of(origin, failure);

@@ -46,7 +46,13 @@ Origin OriginFinder::first() {
   }
   if (!run_.model.resume_from_checkpoint.empty())
     return continue_from(checkpoint::Loaded::open(run_.model.resume_from_checkpoint));
-  return new_run();
+  Origin origin = new_run();
+  if (!run_.model.restore_from_path.empty()) {
+    std::vector<checkpoint::PassedOver> ignored;
+    origin.loaded = checkpoint::open_checkpoint(run_.model.restore_from_path, ignored);
+    origin.weights_only = true;
+  }
+  return origin;
 }
 
 Origin OriginFinder::instead_of(const Origin& bad, const std::string& reason) {

@@ -13,6 +13,7 @@ namespace megalith::train {
 struct Origin {
   checkpoint::RunState state;
   std::optional<checkpoint::Loaded> loaded;
+  bool weights_only = false;  // taken from it: the run itself is new
   int64_t generation = 0;
 };
 

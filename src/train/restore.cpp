@@ -21,7 +21,8 @@ TensorKind exact_weights(const Loaded& checkpoint, const std::string& name) {
 
 std::vector<TensorKind> kinds_needed(const Loaded& checkpoint, const RestoreParts& parts, const std::string& name) {
   std::vector<TensorKind> kinds = {exact_weights(checkpoint, name)};
-  if (parts.optimizer != nullptr) kinds.insert(kinds.end(), {TensorKind::exp_avg, TensorKind::exp_avg_sq});
+  if (parts.optimizer != nullptr && parts.has_moments)
+    kinds.insert(kinds.end(), {TensorKind::exp_avg, TensorKind::exp_avg_sq});
   return kinds;
 }
 
@@ -59,6 +60,7 @@ class Restorer {
         upload(weights, rows(state.weight));
         upload(remainder, rows(state.remainder));
       }
+      if (!parts_.has_moments) continue;
       upload(as_type(read(TensorKind::exp_avg, name, piece.box), state.exp_avg.dtype), rows(state.exp_avg));
       upload(as_type(read(TensorKind::exp_avg_sq, name, piece.box), state.exp_avg_sq.dtype), rows(state.exp_avg_sq));
     }
@@ -106,6 +108,12 @@ class Restorer {
 
 void check_fit(const Loaded& checkpoint, const RestoreParts& parts) {
   const DType compute = parts.store.all().front().weight.dtype;
+  for (const TensorInfo& held : checkpoint.manifest().tensors) {
+    if (!parts.table.contains(held.name)) {
+      user_error("{} does not fit this config: it holds {}, which this model does not have", checkpoint.path().string(),
+                 held.name);
+    }
+  }
   for (const parallel::ParameterSpec& spec : parts.table.specs()) {
     for (const TensorKind kind : kinds_needed(checkpoint, parts, spec.name)) {
       const TensorInfo* held = checkpoint.find(kind, spec.name);

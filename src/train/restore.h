@@ -10,6 +10,7 @@ struct RestoreParts {
   const parallel::ParameterTable& table;
   const parallel::ParameterStore& store;
   const optim::Optimizer* optimizer = nullptr;  // absent: weights alone
+  bool has_moments = true;                      // else those of the optimizer are left as they are
 };
 
 // User error, before anything is read, where a checkpoint is of another model.

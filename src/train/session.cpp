@@ -40,7 +40,11 @@ void print_start(const config::Run& run, const config::LoadReport& report, int64
 }
 
 void say_origin(const Origin& origin) {
-  if (origin.loaded) std::cout << fmt::format("resuming from {}\n", origin.loaded->path().string()) << std::flush;
+  if (origin.loaded) {
+    std::cout << fmt::format("{} {}\n", origin.weights_only ? "weights from" : "resuming from",
+                             origin.loaded->path().string())
+              << std::flush;
+  }
   observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
                                 origin.generation + 1));
 }

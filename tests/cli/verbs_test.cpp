@@ -95,6 +95,7 @@ TEST(Verbs, EveryVerbHasHelpWithAnExample) {
                            "data train-tokenizer",
                            "checkpoint inspect",
                            "checkpoint verify",
+                           "checkpoint convert",
                            "bench step",
                            "bench comm",
                            "bench data"}) {

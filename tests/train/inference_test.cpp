@@ -47,6 +47,25 @@ TEST(Inference, EvaluatesAndGeneratesFromARun) {
   EXPECT_NE(text_of(1), text_of(2));
 }
 
+TEST(Inference, LogitsOfAPromptAreThoseThatTextIsDrawnFrom) {
+  const TempDir dir;
+  // The model knows more ids than its tokenizer has texts for.
+  train_quietly(tiny_run(kTinyLlama, dir / "run", {"model.tokenizer.vocab_size=300"}));
+  checkpoint::Loaded checkpoint = open_checkpoint(dir / "run");
+  const config::Run run = config_of(checkpoint, {});
+  const PromptLogits read = prompt_logits(checkpoint, run, "abc");
+  EXPECT_EQ(read.tokens, (std::vector<int32_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(read.vocabulary, 300);
+  ASSERT_EQ(read.logits.size(), 3u * 300u);
+  const std::vector<float> last(read.logits.end() - 300, read.logits.end() - 300 + 256);
+  std::string drawn;
+  generate(checkpoint, run, {.prompt = "abc", .max_tokens = 1, .temperature = 0.0},
+           [&](std::string_view piece) { drawn += piece; });
+  EXPECT_EQ(drawn, std::string(1, static_cast<char>(sample_token(last, {.temperature = 0.0}, 0.0))));
+
+  EXPECT_THROW(prompt_logits(checkpoint, run, std::string(17, 'a')), Error);
+}
+
 TEST(Inference, TellsWhatIsMissing) {
   const TempDir dir;
   EXPECT_THROW(open_checkpoint(dir / "nowhere"), Error);
