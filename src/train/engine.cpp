@@ -1,5 +1,7 @@
 #include "train/engine.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/device.h"
@@ -130,7 +132,15 @@ Tensor Engine::sum(double StepSums::*which) const {
 }
 
 void Engine::begin_step(int64_t step, double weight) {
-  current_slot().backward_count = 0;
+  StepSlot& slot = current_slot();
+  slot.backwards.clear();
+  slot.waits.clear();
+  // A wait costs the host two marks, which on a GPU with thousands of waits in a step it would rather not pay for each.
+  constexpr int64_t kTimedEvery = 10;
+  slot.times_waits = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == 0);
+  slot.tells_spread = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == kTimedEvery / 2);
+  if (slot.times_waits) stream_.set_wait_times(&slot.waits);
+  slot.begun.record(stream_);
   // A token counts the same wherever micro batches, ranks and masks fall.
   const Tensor total = sum(&StepSums::weight);
   ops::set_number(stream_, {.number = &sums_->weight, .value = place_.cp == 0 ? weight : 0.0});
@@ -146,12 +156,10 @@ void Engine::act(size_t action, const std::vector<data::MicroBatch>& micro_batch
     stage_->train(action, micro_batches);
     return;
   }
-  StepSlot& slot = current_slot();
-  if (slot.backward_count == slot.backwards.size()) slot.backwards.emplace_back();
-  auto& [begin, end] = slot.backwards[slot.backward_count++];
-  begin.record(stream_);
+  StreamTimes& backwards = current_slot().backwards;
+  backwards.begin(stream_);
   stage_->train(action, micro_batches);
-  end.record(stream_);
+  backwards.end(stream_);
 }
 
 void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) {
@@ -169,11 +177,13 @@ void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) 
   }
   optimizer_->update(stream_, learning_rate, update, over_ranks);
   StepSlot& slot = current_slot();
+  if (slot.tells_spread) compare_ranks();
   const Tensor scalars = optimizer_->scalars();
   const Tensor sums(sums_, DType::f64, {kSums}, stream_.device());
   copy(stream_, scalars, on_host(slot.memory->data() + offsetof(StepTelling, update), scalars));
   copy(stream_, sums, on_host(slot.memory->data() + offsetof(StepTelling, sums), sums));
   slot.done.record(stream_);
+  stream_.set_wait_times(nullptr);
   ++steps_ended_;
 }
 
@@ -185,6 +195,28 @@ void Engine::copy_own_sums(bool requests_stop) {
     ops::set_number(stream_, {.number = &sums_->loss, .value = 0.0});
   }
   ops::set_number(stream_, {.number = &sums_->stop_requests, .value = requests_stop ? 1.0 : 0.0});
+}
+
+namespace {
+// A rank's microseconds above its number, so that the largest over ranks names the rank: both are exact in a double for
+// a million ranks and two hours.
+constexpr double kRanks = 1 << 20;
+}  // namespace
+
+void Engine::compare_ranks() {
+  const double microseconds = std::ceil(own_seconds_ * 1e6);
+  ops::set_number(stream_, {.number = &sums_->slowest, .value = microseconds * kRanks + groups_.world->rank()});
+  ops::set_number(stream_, {.number = &sums_->fastest, .value = -own_seconds_});
+  const Tensor both(&sums_->slowest, DType::f64, {2}, stream_.device());
+  groups_.world->all_reduce(stream_, both, comm::Reduction::max).wait(stream_);
+}
+
+std::optional<RankSpread> Engine::spread_of(const StepSums& sums) {
+  if (sums.fastest == 0.0) return std::nullopt;  // some rank had nothing to tell yet
+  const double microseconds = std::floor(sums.slowest / kRanks);
+  return RankSpread{.slowest_rank = static_cast<int64_t>(sums.slowest - microseconds * kRanks),
+                    .slowest_seconds = microseconds / 1e6,
+                    .fastest_seconds = -sums.fastest};
 }
 
 // Those of StepSums that are added up over all ranks.
@@ -203,9 +235,12 @@ StepResult Engine::result_of_step(int steps_back) {
   StepResult result{.loss = telling.sums.weight > 0.0 ? telling.sums.loss / telling.sums.weight : 0.0,
                     .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0},
                     .stop_requested = telling.sums.stop_requests > 0.0};
-  for (size_t i = 0; i < slot.backward_count; ++i) {
-    result.backward_seconds += StreamMark::seconds_between(slot.backwards[i].first, slot.backwards[i].second);
+  result.backward_seconds = slot.backwards.seconds();
+  if (slot.times_waits) {
+    result.wait_seconds = slot.waits.seconds();
+    own_seconds_ = std::max(0.0, StreamMark::seconds_between(slot.begun, slot.done) - *result.wait_seconds);
   }
+  if (slot.tells_spread) result.spread = spread_of(telling.sums);
   if (telling.update.first_non_finite >= 0) {
     result.update.first_non_finite = store_.all()[static_cast<size_t>(telling.update.first_non_finite)].spec->name;
   }

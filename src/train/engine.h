@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/store.h"
@@ -54,10 +55,20 @@ struct UpdateResult {
   std::string first_non_finite;  // the parameter it was found in; empty where another rank found it
 };
 
+// How long ranks worked in a step, without the time in which they waited for each other.
+struct RankSpread {
+  int64_t slowest_rank = 0;
+  double slowest_seconds = 0.0;
+  double fastest_seconds = 0.0;
+};
+
 // What a step did, on all ranks.
 struct StepResult {
   double loss = 0.0;  // mean over the weighted tokens
   double backward_seconds = 0.0;
+  // In which this rank waited for others. Nothing for a rank alone; on a GPU it is measured every few steps.
+  std::optional<double> wait_seconds;
+  std::optional<RankSpread> spread;  // of the last step measured before this one
   UpdateResult update;
   bool stop_requested = false;  // some rank asked for it in end_step()
 };
@@ -126,9 +137,12 @@ class Engine {
   // What the device tells of a step, copied to the host when the step ends.
   struct StepSlot {
     std::unique_ptr<StagingMemory> memory;
+    StreamMark begun;
     StreamMark done;
-    std::vector<std::pair<StreamMark, StreamMark>> backwards;
-    size_t backward_count = 0;
+    StreamTimes backwards;
+    StreamTimes waits;
+    bool times_waits = false;
+    bool tells_spread = false;
   };
   static constexpr size_t kSlots = 2;
 
@@ -138,6 +152,9 @@ class Engine {
     double loss = 0.0;
     double stop_requests = 0.0;
     double weight = 0.0;  // of all targets of the step
+    // The largest over ranks, see compare_ranks().
+    double slowest = 0.0;
+    double fastest = 0.0;
   };
   static constexpr int64_t kSums = sizeof(StepSums) / sizeof(double);
   struct StepTelling {
@@ -147,6 +164,8 @@ class Engine {
   Tensor sum(double StepSums::*which) const;
   Tensor rank_sums() const;
   void copy_own_sums(bool requests_stop);
+  void compare_ranks();
+  static std::optional<RankSpread> spread_of(const StepSums& sums);
   void share_plans();
 
   // Among those that hold the same weights.
@@ -189,6 +208,7 @@ class Engine {
 
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
+  double own_seconds_ = 0.0;  // that this rank worked in the last step whose waits were timed; 0: none yet
   std::unique_ptr<Arena> host_copy_;
   std::unique_ptr<WholeState> whole_state_;
 };

@@ -112,7 +112,7 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   Origin origin = chief ? std::move(chief->origin) : origin_of_rank(run, checkpoint);
 
   Listeners listeners;
-  if (chief) listeners.add_files_and_console(run, chief->directory, origin);
+  if (chief) listeners.add_sinks(run, chief->directory, origin);
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
   fill_engine(engine, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
   make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
