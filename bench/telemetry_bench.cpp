@@ -68,9 +68,9 @@ train::StepMetrics full_metrics() {
 
 const train::StepResult kResult{.loss = 6.13,
                                 .backward_seconds = 0.6,
-                                .update = {.gradient_norm = 1.5},
                                 .wait_seconds = 0.1,
-                                .spread = train::RankSpread{.slowest_rank = 3, .slowest_seconds = 1.0}};
+                                .spread = train::RankSpread{.slowest_rank = 3, .slowest_seconds = 1.0},
+                                .update = {.gradient_norm = 1.5}};
 
 train::StepReport report_of(int64_t step) {
   return {.step = step, .consumed_samples = step + 1, .learning_rate = 1e-4, .seconds = 1.0, .result = kResult};
