@@ -80,7 +80,11 @@ double& PrometheusSink::sample(const std::string& name, const std::string& label
   return family.samples[labels];
 }
 
-void PrometheusSink::set_gauge(const std::string& name, double value) {
+void PrometheusSink::take(const std::string& name, double value) {
+  if (name == "skipped") {
+    sample("megalith_skipped_steps_total", "", "counter", "steps whose update was not finite and was skipped") += value;
+    return;
+  }
   if (name.starts_with(kMemory)) {
     const std::string labels = fmt::format("{{arena={}}}", quoted(name.substr(kMemory.size())));
     sample("megalith_memory_bytes", labels, "gauge", "memory of rank 0 by arena, as planned before the first step") =
@@ -99,7 +103,7 @@ void PrometheusSink::set_gauge(const std::string& name, double value) {
 void PrometheusSink::on_metrics(const Metrics& metrics) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, value] : metrics.values) {
-    if (const std::optional<double> number = number_of(value)) set_gauge(name, *number);
+    if (const std::optional<double> number = number_of(value)) take(name, *number);
   }
   if (metrics.kind != "train") return;
   sample("megalith_steps_total", "", "counter", "steps done by this process") += 1.0;

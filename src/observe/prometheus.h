@@ -41,7 +41,7 @@ class PrometheusSink : public Sink {
     std::map<std::string, double> samples;  // by labels: {arena="weights"}, or nothing
   };
   double& sample(const std::string& name, const std::string& labels, const char* type, const std::string& help);
-  void set_gauge(const std::string& name, double value);
+  void take(const std::string& name, double value);
 
   mutable std::mutex mutex_;
   std::map<std::string, Family> families_;

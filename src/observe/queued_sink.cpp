@@ -19,17 +19,15 @@ QueuedSink::~QueuedSink() {
 }
 
 void QueuedSink::push(Item item) {
-  bool first_drop = false;
   {
     const std::lock_guard lock(mutex_);
     if (queue_.size() < capacity_) {
       queue_.push_back(std::move(item));
     } else {
-      first_drop = dropped_++ == 0;
+      ++dropped_;
     }
   }
   wake_.notify_one();
-  if (first_drop) log_warning("what the run tells of itself cannot be written fast enough: some of it is dropped");
 }
 
 void QueuedSink::flush() {
@@ -55,7 +53,7 @@ void QueuedSink::run() {
     const int64_t flushes = flushes_asked_;
     const bool flush_is_due = flushes > flushes_done_;
     lock.unlock();
-    deliver(items);
+    deliver(std::move(items));  // and take it apart while others may push
     tell_drops(dropped);
     if (flush_is_due) for_each_sink([](Sink& sink) { sink.flush(); });
     lock.lock();
@@ -64,7 +62,7 @@ void QueuedSink::run() {
   }
 }
 
-void QueuedSink::deliver(const std::deque<Item>& items) {
+void QueuedSink::deliver(std::deque<Item> items) {
   for (const Item& item : items) {
     for_each_sink([&](Sink& sink) {
       if (const auto* event = std::get_if<Event>(&item)) sink.on_event(*event);
@@ -76,6 +74,7 @@ void QueuedSink::deliver(const std::deque<Item>& items) {
 // What was dropped came after all that was in the queue.
 void QueuedSink::tell_drops(int64_t dropped) {
   if (dropped == drops_told_) return;
+  if (drops_told_ == 0) log_warning("the run tells more of itself than can be written: some of it is dropped");
   const Event event{.name = "events_lost",
                     .reason = "more was told than could be written",
                     .fields = {{"count", dropped - drops_told_}}};

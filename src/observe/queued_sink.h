@@ -13,7 +13,7 @@
 
 namespace megalith::observe {
 
-// Passes what it hears on to other sinks from a thread of its own, so that neither formatting nor a slow terminal holds
+// Passes what it hears on to other sinks from a thread of its own, so that neither formatting nor a slow reader holds
 // up a training step: whoever emits pays for one copy. When the sinks fall behind by `capacity`, what comes next is
 // dropped and counted; the log says so once, the sinks hear of it by an event `events_lost`. A sink that throws is
 // named in the log by what it threw and hears nothing more.
@@ -40,7 +40,7 @@ class QueuedSink : public Sink {
 
   void push(Item item);
   void run();
-  void deliver(const std::deque<Item>& items);
+  void deliver(std::deque<Item> items);
   void tell_drops(int64_t dropped);
   template <class Use>
   void for_each_sink(const Use& use);

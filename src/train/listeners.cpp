@@ -20,6 +20,7 @@ namespace megalith::train {
 
 namespace {
 using Console = std::shared_ptr<observe::ConsoleSink>;
+using Sinks = std::vector<std::shared_ptr<Sink>>;
 
 Console make_console(const config::Run& run, const Origin& origin) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
@@ -66,13 +67,16 @@ std::shared_ptr<Sink> make_prometheus(const config::Run& run, const Origin& orig
   observe::log_info(fmt::format("metrics are served at http://{}:{}/metrics", where.address, sink->port()));
   return sink;
 }
-}  // namespace
+Sinks screen_sinks(const config::Run& run, const Console& console) {
+  Sinks sinks;
+  if (console) sinks.push_back(console);
+  if (run.exp_manager.log_megatron_iterations) sinks.push_back(make_megatron_lines(run, console));
+  return sinks;
+}
 
-void Listeners::add_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+Sinks record_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
   const config::ExpManager& wanted = run.exp_manager;
-  std::vector<std::shared_ptr<Sink>> sinks;
-  if (run.trainer.enable_progress_bar) sinks.push_back(console = make_console(run, origin));
-  if (wanted.log_megatron_iterations) sinks.push_back(make_megatron_lines(run, console));
+  Sinks sinks;
   if (wanted.create_events_logger) {
     sinks.push_back(std::make_shared<observe::EventsSink>(
         directory.events(), observe::EventOrigin{.run_id = origin.state.run_id, .generation = origin.generation}));
@@ -86,7 +90,16 @@ void Listeners::add_sinks(const config::Run& run, const RunDirectory& directory,
                                     .ranks = config::world_size(run.trainer)}));
   }
   if (wanted.prometheus.port > 0) sinks.push_back(make_prometheus(run, origin));
-  if (!sinks.empty()) telemetry.add(std::make_shared<observe::QueuedSink>(std::move(sinks)));
+  return sinks;
+}
+}  // namespace
+
+void Listeners::add_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+  if (run.trainer.enable_progress_bar) console = make_console(run, origin);
+  // A terminal that somebody has paused must not keep the files waiting: each kind has a queue of its own.
+  for (Sinks sinks : {screen_sinks(run, console), record_sinks(run, directory, origin)}) {
+    if (!sinks.empty()) telemetry.add(std::make_shared<observe::QueuedSink>(std::move(sinks)));
+  }
 }
 
 void Listeners::finish() {

@@ -10,7 +10,7 @@
 
 namespace megalith::train {
 
-// Who is told what a run does: on rank 0 the sinks that the config asks for, behind a queue and a thread of their own,
+// Who is told what a run does: on rank 0 the sinks that the config asks for, behind queues with threads of their own,
 // so that telling costs a step next to nothing; elsewhere nobody.
 struct Listeners {
   void add_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin);

@@ -62,7 +62,7 @@ TEST(Validate, Sinks) {
                }),
                {"`exp_manager.prometheus.port`=70000 must be at most 65535", "`exp_manager.step_floor_seconds`=-1"});
   expect_parts(user_error_of([] {
-                 valid({"exp_manager.prometheus.port=9464", "exp_manager.prometheus.address=null"});
+                 valid({"exp_manager.prometheus.port=9464", "exp_manager.prometheus.address=''"});
                }),
                {"exp_manager.prometheus.address", "127.0.0.1"});
 }

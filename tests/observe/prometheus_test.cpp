@@ -46,6 +46,7 @@ TEST(Prometheus, GaugesOfTheLastStepAndCountersOfEvents) {
                               {"grad_norm", std::nan("")},
                               {"lr", std::numeric_limits<double>::infinity()},
                               {"a new-number", 2.0},
+                              {"skipped", int64_t{1}},
                               {"text", std::string("x")}},
                    .when = {.wall = 1234.5}});
   sink.on_metrics({.kind = "validation", .step = 1, .values = {{"val_loss", 7.5}}});
@@ -58,7 +59,8 @@ TEST(Prometheus, GaugesOfTheLastStepAndCountersOfEvents) {
        {"megalith_run_info{name=\"my \\\"run\\\"\\\\\",run_id=\"a1\"} 1", "# TYPE megalith_train_loss gauge",
         "megalith_train_loss 6.25", "megalith_step_seconds_mean 0.5", "megalith_slowest_rank 3",
         "megalith_gradient_norm NaN", "megalith_learning_rate +Inf", "megalith_a_new_number 2",
-        "megalith_validation_loss 7.5", "megalith_memory_bytes{arena=\"weights\"} 1024", "megalith_steps_total 2",
+        "megalith_skipped_steps_total 1", "megalith_validation_loss 7.5",
+        "megalith_memory_bytes{arena=\"weights\"} 1024", "megalith_steps_total 2",
         "# TYPE megalith_steps_total counter", "megalith_last_step_timestamp_seconds 1234.5",
         "megalith_events_total{event=\"checkpoint_save\"} 2",
         "megalith_span_seconds_total{span=\"checkpoint_save\"} 2.25", "megalith_telemetry_lost_total 7"}) {
