@@ -1,7 +1,6 @@
 #include "train/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "core/device.h"
@@ -197,26 +196,12 @@ void Engine::copy_own_sums(bool requests_stop) {
   ops::set_number(stream_, {.number = &sums_->stop_requests, .value = requests_stop ? 1.0 : 0.0});
 }
 
-namespace {
-// A rank's microseconds above its number, so that the largest over ranks names the rank: both are exact in a double for
-// a million ranks and two hours.
-constexpr double kRanks = 1 << 20;
-}  // namespace
-
 void Engine::compare_ranks() {
-  const double microseconds = std::ceil(own_seconds_ * 1e6);
-  ops::set_number(stream_, {.number = &sums_->slowest, .value = microseconds * kRanks + groups_.world->rank()});
-  ops::set_number(stream_, {.number = &sums_->fastest, .value = -own_seconds_});
-  const Tensor both(&sums_->slowest, DType::f64, {2}, stream_.device());
-  groups_.world->all_reduce(stream_, both, comm::Reduction::max).wait(stream_);
-}
-
-std::optional<RankSpread> Engine::spread_of(const StepSums& sums) {
-  if (sums.fastest == 0.0) return std::nullopt;  // some rank had nothing to tell yet
-  const double microseconds = std::floor(sums.slowest / kRanks);
-  return RankSpread{.slowest_rank = static_cast<int64_t>(sums.slowest - microseconds * kRanks),
-                    .slowest_seconds = microseconds / 1e6,
-                    .fastest_seconds = -sums.fastest};
+  const RankTimes own = times_of_rank(own_seconds_, groups_.world->rank());
+  ops::set_number(stream_, {.number = &sums_->times.slowest, .value = own.slowest});
+  ops::set_number(stream_, {.number = &sums_->times.fastest, .value = own.fastest});
+  const Tensor times(&sums_->times, DType::f64, {sizeof(RankTimes) / sizeof(double)}, stream_.device());
+  groups_.world->all_reduce(stream_, times, comm::Reduction::max).wait(stream_);
 }
 
 // Those of StepSums that are added up over all ranks.
@@ -240,7 +225,7 @@ StepResult Engine::result_of_step(int steps_back) {
     result.wait_seconds = slot.waits.seconds();
     own_seconds_ = std::max(0.0, StreamMark::seconds_between(slot.begun, slot.done) - *result.wait_seconds);
   }
-  if (slot.tells_spread) result.spread = spread_of(telling.sums);
+  if (slot.tells_spread) result.spread = spread_of(telling.sums.times);
   if (telling.update.first_non_finite >= 0) {
     result.update.first_non_finite = store_.all()[static_cast<size_t>(telling.update.first_non_finite)].spec->name;
   }

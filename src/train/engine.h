@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "parallel/groups.h"
 #include "parallel/replica_sync.h"
+#include "train/rank_spread.h"
 #include "train/stage.h"
 #include "train/whole_state.h"
 
@@ -53,13 +54,6 @@ struct UpdateResult {
   double gradient_norm = 0.0;
   bool skipped = false;          // a gradient was not finite: nothing was changed
   std::string first_non_finite;  // the parameter it was found in; empty where another rank found it
-};
-
-// How long ranks worked in a step, without the time in which they waited for each other.
-struct RankSpread {
-  int64_t slowest_rank = 0;
-  double slowest_seconds = 0.0;
-  double fastest_seconds = 0.0;
 };
 
 // What a step did, on all ranks.
@@ -152,9 +146,7 @@ class Engine {
     double loss = 0.0;
     double stop_requests = 0.0;
     double weight = 0.0;  // of all targets of the step
-    // The largest over ranks, see compare_ranks().
-    double slowest = 0.0;
-    double fastest = 0.0;
+    RankTimes times;
   };
   static constexpr int64_t kSums = sizeof(StepSums) / sizeof(double);
   struct StepTelling {
@@ -165,7 +157,6 @@ class Engine {
   Tensor rank_sums() const;
   void copy_own_sums(bool requests_stop);
   void compare_ranks();
-  static std::optional<RankSpread> spread_of(const StepSums& sums);
   void share_plans();
 
   // Among those that hold the same weights.

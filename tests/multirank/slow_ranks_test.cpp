@@ -46,7 +46,7 @@ std::vector<StepResult> run_with_slow_rank(int slow) {
   return results;
 }
 
-TEST(RankSpread, NamesTheSlowRankAndSaysWhoWaited) {
+TEST(SlowRanks, NamesTheSlowRankAndSaysWhoWaited) {
   for (const int slow : {0, 1}) {
     const std::vector<StepResult> results = run_with_slow_rank(slow);
     for (const StepResult& result : results) {
@@ -61,7 +61,7 @@ TEST(RankSpread, NamesTheSlowRankAndSaysWhoWaited) {
   }
 }
 
-TEST(RankSpread, ARankAloneWaitsForNobody) {
+TEST(SlowRanks, ARankAloneWaitsForNobody) {
   LayoutCase test = two_ranks();
   test.layout = {};
   Engine engine(engine_options(test));
