@@ -77,6 +77,8 @@ Sinks screen_sinks(const config::Run& run, const Console& console) {
 Sinks record_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
   const config::ExpManager& wanted = run.exp_manager;
   Sinks sinks;
+  // First, since it may refuse: then no file is begun.
+  if (wanted.prometheus.port > 0) sinks.push_back(make_prometheus(run, origin));
   if (wanted.create_events_logger) {
     sinks.push_back(std::make_shared<observe::EventsSink>(
         directory.events(), observe::EventOrigin{.run_id = origin.state.run_id, .generation = origin.generation}));
@@ -89,7 +91,6 @@ Sinks record_sinks(const config::Run& run, const RunDirectory& directory, const 
                                     .global_batch_size = run.model.global_batch_size,
                                     .ranks = config::world_size(run.trainer)}));
   }
-  if (wanted.prometheus.port > 0) sinks.push_back(make_prometheus(run, origin));
   return sinks;
 }
 }  // namespace
