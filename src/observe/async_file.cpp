@@ -55,14 +55,15 @@ void AsyncFile::run() {
     batch.swap(queue_);
     busy_ = true;
     lock.unlock();
-    write(std::move(batch));  // and take it apart while others may push
+    write(batch);
+    batch.clear();  // while others may push
     lock.lock();
     busy_ = false;
     if (queue_.empty()) idle_.notify_all();
   }
 }
 
-void AsyncFile::write(std::deque<std::string> records) {
+void AsyncFile::write(const std::deque<std::string>& records) {
   if (cut_ && content_ == Content::binary) {
     note_loss(static_cast<int64_t>(records.size()), "an earlier write failed");
     return;

@@ -36,7 +36,7 @@ class AsyncFile {
 
  private:
   void run();
-  void write(std::deque<std::string> records);
+  void write(const std::deque<std::string>& records);
   void note_loss(int64_t records, const std::string& reason);
 
   std::filesystem::path path_;

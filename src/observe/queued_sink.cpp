@@ -53,7 +53,8 @@ void QueuedSink::run() {
     const int64_t flushes = flushes_asked_;
     const bool flush_is_due = flushes > flushes_done_;
     lock.unlock();
-    deliver(std::move(items));  // and take it apart while others may push
+    deliver(items);
+    items.clear();  // while others may push
     tell_drops(dropped);
     if (flush_is_due) for_each_sink([](Sink& sink) { sink.flush(); });
     lock.lock();
@@ -62,7 +63,7 @@ void QueuedSink::run() {
   }
 }
 
-void QueuedSink::deliver(std::deque<Item> items) {
+void QueuedSink::deliver(const std::deque<Item>& items) {
   for (const Item& item : items) {
     for_each_sink([&](Sink& sink) {
       if (const auto* event = std::get_if<Event>(&item)) sink.on_event(*event);

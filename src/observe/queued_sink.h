@@ -40,7 +40,7 @@ class QueuedSink : public Sink {
 
   void push(Item item);
   void run();
-  void deliver(std::deque<Item> items);
+  void deliver(const std::deque<Item>& items);
   void tell_drops(int64_t dropped);
   template <class Use>
   void for_each_sink(const Use& use);
