@@ -10,6 +10,14 @@ Tensor piece_of(const Tensor& whole, int pieces, int index) {
   return Tensor(begin, whole.dtype, {elements}, whole.device);
 }
 
+void Pending::wait(Stream& stream) const {
+  if (state_ == nullptr) return;
+  StreamTimes* const times = stream.wait_times();
+  if (times != nullptr) times->begin(stream);
+  state_->wait(stream);
+  if (times != nullptr) times->end(stream);
+}
+
 int64_t Call::bytes() const {
   if (operation != Operation::exchange) return input.bytes();
   int64_t total = 0;

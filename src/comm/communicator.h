@@ -36,9 +36,7 @@ class Pending {
 
   // Work given to the stream from here on finds the call complete: on the CPU the host waits, on a GPU the stream does.
   // Throws what made the call fail; on a GPU a failure may only be known to a later call.
-  void wait(Stream& stream) const {
-    if (state_ != nullptr) state_->wait(stream);
-  }
+  void wait(Stream& stream) const;
 
  private:
   std::shared_ptr<State> state_;

@@ -46,7 +46,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"trainer.check_val_every_n_epoch", ignored, "trainer.val_check_interval decides"},
     {"trainer.num_sanity_val_steps", ignored, kLightning},
     {"trainer.enable_model_summary", ignored, kLightning},
-    {"trainer.enable_progress_bar", ignored, "progress is shown on a terminal only"},
     {"trainer.detect_anomaly", ignored, "resilience.on_non_finite decides"},
     {"trainer.profiler", ignored, kLightning},
     {"trainer.strategy.*", ignored, kLightning},

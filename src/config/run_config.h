@@ -20,6 +20,7 @@ struct Trainer {
   int64_t max_steps = 100;
   std::string max_time;  // DD:HH:MM:SS; empty: no limit
   int64_t log_every_n_steps = 1;
+  bool enable_progress_bar = true;
   int64_t val_check_interval = 0;  // steps; 0: no validation
   int64_t limit_val_batches = 20;
   double gradient_clip_val = 1.0;
@@ -151,12 +152,22 @@ struct CheckpointCallback {
   std::string memory_dirpath = "/dev/shm";
 };
 
+// Metrics for Prometheus to fetch over HTTP.
+struct Prometheus {
+  int64_t port = 0;  // 0: not served
+  std::string address = "127.0.0.1";
+};
+
 struct ExpManager {
   std::string explicit_log_dir;  // empty: runs/<name>
   bool resume_if_exists = false;
   bool create_checkpoint_callback = true;
   bool create_dllogger_logger = true;
   bool create_tensorboard_logger = true;
+  bool create_events_logger = true;      // events.jsonl
+  bool log_megatron_iterations = false;  // lines as Megatron-LM prints them
+  Prometheus prometheus;
+  double step_floor_seconds = 0.0;      // what `megalith bench step` measured as the floor of a step; 0: not known
   int64_t step_timing_buffer_size = 5;  // step_timing_kwargs.buffer_size
   CheckpointCallback checkpoint_callback_params;
 };

@@ -139,6 +139,7 @@ class Validator {
 
     const auto& e = run_.exp_manager;
     range("exp_manager.step_timing_kwargs.buffer_size", e.step_timing_buffer_size, 1, kMaxWidth);
+    range("exp_manager.prometheus.port", e.prometheus.port, 0, 65535);
     range("exp_manager.checkpoint_callback_params.every_n_train_steps",
           e.checkpoint_callback_params.every_n_train_steps, 0, kMaxSteps);
     range("exp_manager.checkpoint_callback_params.save_top_k", e.checkpoint_callback_params.save_top_k, -1, kMaxSteps);
@@ -161,6 +162,8 @@ class Validator {
                                        {"trainer.communication_timeout", run_.trainer.communication_timeout}}) {
       require(seconds > 0 && seconds <= kMaxSeconds, key, seconds, "above 0, and at most a million seconds");
     }
+    require(run_.exp_manager.step_floor_seconds >= 0, "exp_manager.step_floor_seconds",
+            run_.exp_manager.step_floor_seconds, "at least 0");
     require(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout", m.hidden_dropout,
             "at least 0 and below 1");
     require(m.attention_dropout >= 0 && m.attention_dropout < 1, "model.attention_dropout", m.attention_dropout,
@@ -193,6 +196,9 @@ class Validator {
     const auto& name = run_.name;
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
       problems_.add("`name`='{}' must be a word without '/': it names the run directory", name);
+    }
+    if (run_.exp_manager.prometheus.port > 0 && run_.exp_manager.prometheus.address.empty()) {
+      problems_.add("`exp_manager.prometheus.address` must not be empty; 127.0.0.1 for this machine, 0.0.0.0 for all");
     }
     if (run_.model.tokenizer.type.empty()) problems_.add("`model.tokenizer.type` must not be empty");
     if (!run_.trainer.max_time.empty()) {

@@ -66,6 +66,21 @@ double StreamMark::seconds_between(const StreamMark& begin, const StreamMark& en
   return end.host_seconds_ - begin.host_seconds_;
 }
 
+void StreamTimes::begin(Stream& stream) {
+  if (count_ == marks_.size()) marks_.emplace_back();
+  marks_[count_++].first.record(stream);
+}
+
+void StreamTimes::end(Stream& stream) {
+  marks_[count_ - 1].second.record(stream);
+}
+
+double StreamTimes::seconds() const {
+  double sum = 0.0;
+  for (size_t i = 0; i < count_; ++i) sum += StreamMark::seconds_between(marks_[i].first, marks_[i].second);
+  return sum;
+}
+
 RecordedWork::~RecordedWork() {
   if (executable_ != nullptr) cuda::destroy_graph(executable_);
 }

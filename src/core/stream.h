@@ -2,11 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 
 namespace megalith {
+
+class StreamTimes;
 
 // Where operations run, in order. On the CPU an operation is complete when its call returns; on a GPU it is complete
 // when the stream has come past it.
@@ -29,6 +32,9 @@ class Stream {
   // Who hears of each operation (ops::OpObservation); null: nobody.
   const void* observer() const { return observer_; }
   void set_observer(const void* observer) { observer_ = observer; }
+  // Where the stream's waits for other ranks are timed; null: nowhere.
+  StreamTimes* wait_times() const { return wait_times_; }
+  void set_wait_times(StreamTimes* times) { wait_times_ = times; }
 
  private:
   Device device_;
@@ -36,6 +42,7 @@ class Stream {
   void* native_ = nullptr;
   std::shared_ptr<void> libraries_;
   const void* observer_ = nullptr;
+  StreamTimes* wait_times_ = nullptr;
 };
 
 // Copies contiguous tensors of equal size in bytes, between host and device in any direction. From or to pageable host
@@ -60,6 +67,20 @@ class StreamMark {
  private:
   void* native_ = nullptr;
   double host_seconds_ = 0.0;
+};
+
+// Stretches of a stream's time, one after the other.
+class StreamTimes {
+ public:
+  void begin(Stream& stream);
+  void end(Stream& stream);
+  void clear() { count_ = 0; }
+  // Of all stretches together, once the stream has passed them.
+  double seconds() const;
+
+ private:
+  std::vector<std::pair<StreamMark, StreamMark>> marks_;  // kept, since they cost something to make
+  size_t count_ = 0;
 };
 
 // Work that is always the same on the same memory. A GPU records it the first time and replays it with one call after

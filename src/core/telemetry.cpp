@@ -4,6 +4,23 @@
 
 namespace megalith {
 
+std::optional<double> number_of(const Value& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+std::optional<double> number_in(const Fields& fields, std::string_view name) {
+  for (const auto& [key, value] : fields) {
+    if (key == name) return number_of(value);
+  }
+  return std::nullopt;
+}
+
+Moment Moment::now() {
+  return {.wall = wall_seconds(), .monotonic = monotonic_seconds()};
+}
+
 void Telemetry::emit(const Event& event) {
   for (const auto& sink : sinks_) sink->on_event(event);
 }

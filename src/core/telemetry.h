@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,19 @@ namespace megalith {
 using Value = std::variant<bool, int64_t, double, std::string>;
 using Fields = std::vector<std::pair<std::string, Value>>;
 
+// Nothing for texts and truth values.
+std::optional<double> number_of(const Value& value);
+// The number under a name, nothing where there is none.
+std::optional<double> number_in(const Fields& fields, std::string_view name);
+
+// A point in time on both clocks: the wall's may step, the monotonic one means nothing on another machine.
+struct Moment {
+  double wall = 0.0;       // seconds since 1970-01-01 UTC
+  double monotonic = 0.0;  // seconds
+
+  static Moment now();
+};
+
 enum class Phase { instant, begin, end };
 
 // Something that happened. A span is a begin and an end with the same id; a kill leaves the last span open.
@@ -26,6 +40,7 @@ struct Event {
   double duration = 0.0;  // seconds, of an end
   std::string reason;     // why, where that is worth saying
   Fields fields;
+  Moment when = Moment::now();  // a listener may hear of it later
 };
 
 // The numbers of one training step (or of one validation), in the order in which they should be shown.
@@ -33,6 +48,7 @@ struct Metrics {
   std::string kind;  // "train" or "validation"
   int64_t step = 0;  // 0-based
   Fields values;
+  Moment when = Moment::now();
 };
 
 class Sink {

@@ -56,6 +56,7 @@ void AsyncFile::run() {
     busy_ = true;
     lock.unlock();
     write(batch);
+    batch.clear();  // while others may push
     lock.lock();
     busy_ = false;
     if (queue_.empty()) idle_.notify_all();

@@ -73,17 +73,15 @@ ConsoleSink::~ConsoleSink() {
 void ConsoleSink::on_metrics(const Metrics& metrics) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, value] : metrics.values) {
-    const auto* real = std::get_if<double>(&value);
-    const auto* whole = std::get_if<int64_t>(&value);
-    if (real == nullptr && whole == nullptr) continue;
-    const double number = real != nullptr ? *real : static_cast<double>(*whole);
-    if (name == "epoch") epoch_ = static_cast<int64_t>(number);
+    const std::optional<double> number = number_of(value);
+    if (!number) continue;
+    if (name == "epoch") epoch_ = static_cast<int64_t>(*number);
     const auto known =
         std::find_if(shown_.begin(), shown_.end(), [n = &name](const auto& pair) { return pair.first == *n; });
     if (known != shown_.end()) {
-      known->second = number;
+      known->second = *number;
     } else {
-      shown_.emplace_back(name, number);
+      shown_.emplace_back(name, *number);
     }
   }
   const bool validation = metrics.kind == "validation";

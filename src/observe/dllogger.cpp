@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "core/clock.h"
 #include "observe/python_json.h"
@@ -12,16 +11,11 @@ namespace megalith::observe {
 using nlohmann::ordered_json;
 
 namespace {
+constexpr std::string_view kEpoch = "epoch";
 // What NeMo logs, in its order.
 constexpr const char* kKeys[] = {
     "reduced_train_loss",     "lr",       "global_step", "consumed_samples", "train_backward_timing in s", "grad_norm",
-    "train_step_timing in s", "val_loss", "epoch"};
-
-std::optional<double> number_of(const Value& value) {
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  if (const auto* number = std::get_if<int64_t>(&value)) return static_cast<double>(*number);
-  return std::nullopt;
-}
+    "train_step_timing in s", "val_loss", kEpoch.data()};
 
 // Python's datetime counts microseconds, and its str() of seconds drops trailing zeros.
 double to_micros(double seconds) {
@@ -36,27 +30,25 @@ std::string dllogger_line(const ordered_json& record) {
 DlloggerSink::DlloggerSink(const std::filesystem::path& path, const ordered_json& parameters)
     : begin_(wall_seconds()), file_(path) {
   if (ends_in_torn_line(path)) file_.push("\n");
-  write("PARAMETER", parameters);
+  write(wall_seconds(), "PARAMETER", parameters);
 }
 
 void DlloggerSink::on_metrics(const Metrics& metrics) {
   ordered_json data = ordered_json::object();
   for (const char* key : kKeys) {
-    for (const auto& [name, value] : metrics.values) {
-      const std::optional<double> number = number_of(value);
-      if (name != key || !number) continue;
-      if (name == "epoch") {
-        data[key] = static_cast<int64_t>(*number);
-      } else {
-        data[key] = *number;
-      }
+    const std::optional<double> number = number_in(metrics.values, key);
+    if (!number) continue;
+    if (key == kEpoch) {
+      data[key] = static_cast<int64_t>(*number);
+    } else {
+      data[key] = *number;
     }
   }
-  if (!data.empty()) write(metrics.step, data);
+  if (!data.empty()) write(metrics.when.wall, metrics.step, data);
 }
 
-void DlloggerSink::write(const ordered_json& step, const ordered_json& data) {
-  const double now = to_micros(wall_seconds());
+void DlloggerSink::write(double wall, const ordered_json& step, const ordered_json& data) {
+  const double now = to_micros(wall);
   const ordered_json record = {{"timestamp", python_repr(now)},
                                {"datetime", local_timestamp(now)},
                                {"elapsedtime", python_repr(to_micros(now - begin_))},

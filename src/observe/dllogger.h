@@ -21,7 +21,7 @@ class DlloggerSink : public Sink {
   void flush() override { file_.flush(); }
 
  private:
-  void write(const nlohmann::ordered_json& step, const nlohmann::ordered_json& data);
+  void write(double wall, const nlohmann::ordered_json& step, const nlohmann::ordered_json& data);
 
   double begin_;
   AsyncFile file_;

@@ -91,8 +91,8 @@ EventsSink::~EventsSink() {
 }
 
 std::string EventsSink::line_of(const Event& event) {
-  const ordered_json line = {{"time", utc_timestamp(wall_seconds())},
-                             {"mono", monotonic_seconds()},
+  const ordered_json line = {{"time", utc_timestamp(event.when.wall)},
+                             {"mono", event.when.monotonic},
                              {"boot", boot_},
                              {"run", origin_.run_id},
                              {"generation", origin_.generation},
@@ -112,27 +112,29 @@ std::string EventsSink::line_of(const Event& event) {
 }
 
 void EventsSink::on_event(const Event& event) {
-  report_losses();
+  report_losses(event.when);
   file_.push(line_of(event));
 }
 
 void EventsSink::on_metrics(const Metrics& metrics) {
-  Event event{.name = "metrics", .step = metrics.step, .fields = {{"kind", metrics.kind}}};
+  Event event{.name = "metrics", .step = metrics.step, .fields = {{"kind", metrics.kind}}, .when = metrics.when};
   event.fields.insert(event.fields.end(), metrics.values.begin(), metrics.values.end());
   on_event(event);
 }
 
-void EventsSink::report_losses() {
+void EventsSink::report_losses(const Moment& when) {
   const int64_t lost = file_.lost();
   if (lost == lost_reported_) return;
-  const Event report{
-      .name = "events_lost", .reason = "the disk was full or too slow", .fields = {{"count", lost - lost_reported_}}};
+  const Event report{.name = "events_lost",
+                     .reason = "the disk was full or too slow",
+                     .fields = {{"count", lost - lost_reported_}},
+                     .when = when};
   if (file_.push(line_of(report))) lost_reported_ = lost;
 }
 
 void EventsSink::flush() {
   file_.flush();
-  report_losses();
+  report_losses(Moment::now());
   file_.flush();
 }
 

@@ -22,9 +22,9 @@ namespace megalith::observe {
 // `crc` is always the last field. It is the XXH3-64, as 16 hexadecimal digits, of the bytes of the line from its first
 // brace up to but not including `,"crc":`. A reader takes a line whose crc fits and reports the others: the last line
 // of a process that was killed may be torn, and the next process starts on a new line. `mono` orders lines of one
-// `boot`; `time` may step. `seq` counts what this process emitted, so a gap is a loss; losses are also told by an event
-// `events_lost`. `step` is -1 where none applies. Numbers of a step come as event `metrics` with a field `kind`; a
-// number that is not finite is the string "nan", "inf" or "-inf".
+// `boot`; `time` may step. `seq` counts what came to this file, so a gap is a loss; losses are also told by an event
+// `events_lost`, those before the file included. `step` is -1 where none applies. Numbers of a step come as event
+// `metrics` with a field `kind`; a number that is not finite is the string "nan", "inf" or "-inf".
 struct EventOrigin {
   std::string run_id;
   int64_t generation = 0;  // how often the run was started before
@@ -45,7 +45,7 @@ class EventsSink : public Sink {
 
  private:
   std::string line_of(const Event& event);
-  void report_losses();
+  void report_losses(const Moment& when);
 
   EventOrigin origin_;
   std::string boot_;

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "observe/host.h"
+#include "observe/megatron_line.h"
 #include "observe/tfrecord.h"
 
 namespace megalith::observe {
@@ -39,9 +40,9 @@ std::filesystem::path file_name(const std::filesystem::path& directory) {
          fmt::format("events.out.tfevents.{}.{}.{}.0", static_cast<int64_t>(wall_seconds()), host_name(), ::getpid());
 }
 
-std::string event_record(int64_t step, uint32_t field, const std::string& content) {
+std::string event_record(double wall, int64_t step, uint32_t field, const std::string& content) {
   ProtoMessage event;
-  event.real64(event_field::kWallTime, wall_seconds()).integer(event_field::kStep, step).bytes(field, content);
+  event.real64(event_field::kWallTime, wall).integer(event_field::kStep, step).bytes(field, content);
   return tf_record(event.text());
 }
 
@@ -57,29 +58,79 @@ ProtoMessage text_value(const std::string& tag, const std::string& text) {
   value.bytes(value_field::kTag, tag).message(value_field::kTensor, tensor).message(value_field::kMetadata, metadata);
   return value;
 }
+struct MegatronTag {
+  std::string_view ours;
+  std::string_view tag;
+  bool also_vs_samples;
+};
+constexpr MegatronTag kMegatronTags[] = {{"reduced_train_loss", "lm loss", true},
+                                         {"lr", "learning-rate", true},
+                                         {"grad_norm", "grad-norm", true},
+                                         {"batch_size", "batch-size", true},
+                                         {"ranks", "world-size", true},
+                                         {"step_time", "iteration-time", false},
+                                         {"tflops_per_rank", "throughput", false},
+                                         {"val_loss", "lm loss validation", true},
+                                         {"val_perplexity", "lm loss validation ppl", true}};
+
+Fields tagged(const Fields& ours, bool vs_samples) {
+  Fields theirs;
+  for (const MegatronTag& tag : kMegatronTags) {
+    const std::optional<double> number = number_in(ours, tag.ours);
+    if (!number || (vs_samples && !tag.also_vs_samples)) continue;
+    theirs.emplace_back(std::string(tag.tag) + (vs_samples ? " vs samples" : ""), *number);
+  }
+  return theirs;
+}
 }  // namespace
 
-TensorBoardSink::TensorBoardSink(const std::filesystem::path& directory, const std::string& config_text)
-    : file_(std::make_unique<AsyncFile>(file_name(directory), AsyncFile::Content::binary)) {
-  file_->push(event_record(0, event_field::kFileVersion, "brain.Event:2"));
+TensorBoardSink::TensorBoardSink(const TensorBoardOptions& options)
+    : global_batch_size_(options.global_batch_size),
+      ranks_(options.ranks),
+      file_(std::make_unique<AsyncFile>(file_name(options.directory), AsyncFile::Content::binary)) {
+  file_->push(event_record(wall_seconds(), 0, event_field::kFileVersion, "brain.Event:2"));
   // TensorBoard renders text as Markdown.
   ProtoMessage summary;
-  summary.message(summary_field::kValue, text_value("config/text_summary", "```yaml\n" + config_text + "\n```"));
-  file_->push(event_record(0, event_field::kSummary, summary.text()));
+  summary.message(summary_field::kValue,
+                  text_value("config/text_summary", "```yaml\n" + options.config_text + "\n```"));
+  file_->push(event_record(wall_seconds(), 0, event_field::kSummary, summary.text()));
 }
 
 void TensorBoardSink::on_metrics(const Metrics& metrics) {
+  if (const auto samples = number_in(metrics.values, "consumed_samples")) {
+    consumed_samples_ = static_cast<int64_t>(*samples);
+  }
+  const Fields megatron = megatron_scalars(metrics);
+  write(metrics.when, metrics.step, metrics.values);
+  write(metrics.when, metrics.step + 1, tagged(megatron, false));
+  write(metrics.when, consumed_samples_, tagged(megatron, true));
+}
+
+// With what Megatron logs beside the numbers of a step.
+Fields TensorBoardSink::megatron_scalars(const Metrics& metrics) const {
+  Fields scalars = metrics.values;
+  if (metrics.kind == "train") {
+    scalars.emplace_back("batch_size", global_batch_size_);
+    scalars.emplace_back("ranks", ranks_);
+  }
+  if (const auto loss = number_in(metrics.values, "val_loss")) {
+    scalars.emplace_back("val_perplexity", megatron_perplexity(*loss));
+  }
+  return scalars;
+}
+
+void TensorBoardSink::write(const Moment& when, int64_t step, const Fields& scalars) {
   ProtoMessage summary;
-  for (const auto& [name, value] : metrics.values) {
-    const auto* real = std::get_if<double>(&value);
-    const auto* whole = std::get_if<int64_t>(&value);
-    if (real == nullptr && whole == nullptr) continue;
-    const double number = real != nullptr ? *real : static_cast<double>(*whole);
+  for (const auto& [name, value] : scalars) {
+    const std::optional<double> number = number_of(value);
+    if (!number) continue;
     ProtoMessage scalar;
-    scalar.bytes(value_field::kTag, name).real32(value_field::kSimpleValue, static_cast<float>(number));
+    scalar.bytes(value_field::kTag, name).real32(value_field::kSimpleValue, static_cast<float>(*number));
     summary.message(summary_field::kValue, scalar);
   }
-  if (!summary.text().empty()) file_->push(event_record(metrics.step, event_field::kSummary, summary.text()));
+  if (!summary.text().empty()) {
+    file_->push(event_record(when.wall, step, event_field::kSummary, summary.text()));
+  }
 }
 
 }  // namespace megalith::observe

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,11 +10,22 @@
 
 namespace megalith::observe {
 
-// TensorBoard's event file (events.out.tfevents.<unix time>.<host>.<pid>.0) with the numbers of every step under the
-// names that NeMo gives them, and the config as text. Each process writes its own file; TensorBoard joins them.
+struct TensorBoardOptions {
+  std::filesystem::path directory;
+  std::string config_text;  // YAML
+  int64_t global_batch_size = 0;
+  int64_t ranks = 1;
+};
+
+// TensorBoard's event file (events.out.tfevents.<unix time>.<host>.<pid>.0) with the config as text and the numbers of
+// every step under three kinds of tags:
+//   NeMo's, which are the names of the numbers themselves, at the 0-based step (`reduced_train_loss`, `val_loss`, ...),
+//   Megatron's at the 1-based iteration (`lm loss`, `learning-rate`, `lm loss validation`, ...),
+//   Megatron's at the count of samples (`lm loss vs samples`, ...).
+// Each process writes its own file; TensorBoard joins them.
 class TensorBoardSink : public Sink {
  public:
-  TensorBoardSink(const std::filesystem::path& directory, const std::string& config_text);
+  explicit TensorBoardSink(const TensorBoardOptions& options);
 
   void on_event(const Event&) override {}
   void on_metrics(const Metrics& metrics) override;
@@ -22,6 +34,12 @@ class TensorBoardSink : public Sink {
   const std::filesystem::path& path() const { return file_->path(); }
 
  private:
+  Fields megatron_scalars(const Metrics& metrics) const;
+  void write(const Moment& when, int64_t step, const Fields& scalars);
+
+  int64_t global_batch_size_;
+  int64_t ranks_;
+  int64_t consumed_samples_ = 0;  // as of the last training step
   std::unique_ptr<AsyncFile> file_;
 };
 

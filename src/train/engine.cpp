@@ -131,7 +131,15 @@ Tensor Engine::sum(double StepSums::*which) const {
 }
 
 void Engine::begin_step(int64_t step, double weight) {
-  current_slot().backward_count = 0;
+  StepSlot& slot = current_slot();
+  slot.backwards.clear();
+  slot.waits.clear();
+  // A wait costs the host two marks, which on a GPU with thousands of waits in a step it would rather not pay for each.
+  constexpr int64_t kTimedEvery = 10;
+  slot.times_waits = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == 0);
+  slot.tells_spread = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == kTimedEvery / 2);
+  if (slot.times_waits) stream_.set_wait_times(&slot.waits);
+  slot.begun.record(stream_);
   // A token counts the same wherever micro batches, ranks and masks fall.
   const Tensor total = sum(&StepSums::weight);
   ops::set_number(stream_, {.number = &sums_->weight, .value = place_.cp == 0 ? weight : 0.0});
@@ -147,12 +155,10 @@ void Engine::act(size_t action, const std::vector<data::MicroBatch>& micro_batch
     stage_->train(action, micro_batches);
     return;
   }
-  StepSlot& slot = current_slot();
-  if (slot.backward_count == slot.backwards.size()) slot.backwards.emplace_back();
-  auto& [begin, end] = slot.backwards[slot.backward_count++];
-  begin.record(stream_);
+  StreamTimes& backwards = current_slot().backwards;
+  backwards.begin(stream_);
   stage_->train(action, micro_batches);
-  end.record(stream_);
+  backwards.end(stream_);
 }
 
 void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) {
@@ -171,11 +177,13 @@ void Engine::end_step(double learning_rate, int64_t update, bool requests_stop) 
   if (snapshot_) snapshot_->hold_back(stream_);
   optimizer_->update(stream_, learning_rate, update, over_ranks);
   StepSlot& slot = current_slot();
+  if (slot.tells_spread) compare_ranks();
   const Tensor scalars = optimizer_->scalars();
   const Tensor sums(sums_, DType::f64, {kSums}, stream_.device());
   copy(stream_, scalars, on_host(slot.memory->data() + offsetof(StepTelling, update), scalars));
   copy(stream_, sums, on_host(slot.memory->data() + offsetof(StepTelling, sums), sums));
   slot.done.record(stream_);
+  stream_.set_wait_times(nullptr);
   ++steps_ended_;
 }
 
@@ -187,6 +195,14 @@ void Engine::copy_own_sums(bool requests_stop) {
     ops::set_number(stream_, {.number = &sums_->loss, .value = 0.0});
   }
   ops::set_number(stream_, {.number = &sums_->stop_requests, .value = requests_stop ? 1.0 : 0.0});
+}
+
+void Engine::compare_ranks() {
+  const RankTimes own = times_of_rank(own_seconds_, groups_.world->rank());
+  ops::set_number(stream_, {.number = &sums_->times.slowest, .value = own.slowest});
+  ops::set_number(stream_, {.number = &sums_->times.fastest, .value = own.fastest});
+  const Tensor times(&sums_->times, DType::f64, {sizeof(RankTimes) / sizeof(double)}, stream_.device());
+  groups_.world->all_reduce(stream_, times, comm::Reduction::max).wait(stream_);
 }
 
 // Those of StepSums that are added up over all ranks.
@@ -205,9 +221,12 @@ StepResult Engine::result_of_step(int steps_back) {
   StepResult result{.loss = telling.sums.weight > 0.0 ? telling.sums.loss / telling.sums.weight : 0.0,
                     .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0},
                     .stop_requested = telling.sums.stop_requests > 0.0};
-  for (size_t i = 0; i < slot.backward_count; ++i) {
-    result.backward_seconds += StreamMark::seconds_between(slot.backwards[i].first, slot.backwards[i].second);
+  result.backward_seconds = slot.backwards.seconds();
+  if (slot.times_waits) {
+    result.wait_seconds = slot.waits.seconds();
+    own_seconds_ = std::max(0.0, StreamMark::seconds_between(slot.begun, slot.done) - *result.wait_seconds);
   }
+  if (slot.tells_spread) result.spread = spread_of(telling.sums.times);
   if (telling.update.first_non_finite >= 0) {
     result.update.first_non_finite = store_.all()[static_cast<size_t>(telling.update.first_non_finite)].spec->name;
   }

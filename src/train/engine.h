@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/loaded.h"
@@ -14,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "parallel/groups.h"
 #include "parallel/replica_sync.h"
+#include "train/rank_spread.h"
 #include "train/stage.h"
 #include "train/state_snapshot.h"
 
@@ -55,6 +57,9 @@ struct UpdateResult {
 struct StepResult {
   double loss = 0.0;  // mean over the weighted tokens
   double backward_seconds = 0.0;
+  // In which this rank waited for others. Nothing for a rank alone; on a GPU it is measured every few steps.
+  std::optional<double> wait_seconds;
+  std::optional<RankSpread> spread;  // of the last step measured before this one
   UpdateResult update;
   bool stop_requested = false;  // some rank asked for it in end_step()
 };
@@ -129,9 +134,12 @@ class Engine {
   // What the device tells of a step, copied to the host when the step ends.
   struct StepSlot {
     std::unique_ptr<StagingMemory> memory;
+    StreamMark begun;
     StreamMark done;
-    std::vector<std::pair<StreamMark, StreamMark>> backwards;
-    size_t backward_count = 0;
+    StreamTimes backwards;
+    StreamTimes waits;
+    bool times_waits = false;
+    bool tells_spread = false;
   };
   static constexpr size_t kSlots = 2;
 
@@ -141,6 +149,7 @@ class Engine {
     double loss = 0.0;
     double stop_requests = 0.0;
     double weight = 0.0;  // of all targets of the step
+    RankTimes times;
   };
   static constexpr int64_t kSums = sizeof(StepSums) / sizeof(double);
   struct StepTelling {
@@ -150,6 +159,7 @@ class Engine {
   Tensor sum(double StepSums::*which) const;
   Tensor rank_sums() const;
   void copy_own_sums(bool requests_stop);
+  void compare_ranks();
   void share_plans();
 
   // Among those that hold the same weights.
@@ -180,6 +190,7 @@ class Engine {
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
   std::unique_ptr<StateSnapshot> snapshot_;
+  double own_seconds_ = 0.0;  // that this rank worked in the last step whose waits were timed; 0: none yet
 };
 
 }  // namespace megalith::train

@@ -4,25 +4,27 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "config/layout.h"
 #include "config/print.h"
 #include "observe/dllogger.h"
 #include "observe/events.h"
+#include "observe/log_files.h"
+#include "observe/megatron_line.h"
+#include "observe/prometheus.h"
+#include "observe/queued_sink.h"
 #include "observe/tensorboard.h"
 
 namespace megalith::train {
 
 namespace {
-nlohmann::ordered_json parameters_record(const config::Run& run) {
-  nlohmann::ordered_json record;
-  for (const auto& [key, value] : config::flatten(run)) record[key] = value;
-  return record;
-}
-}  // namespace
+using Console = std::shared_ptr<observe::ConsoleSink>;
+using Sinks = std::vector<std::shared_ptr<Sink>>;
 
-void Listeners::add_files_and_console(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+Console make_console(const config::Run& run, const Origin& origin) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
-  console = std::make_shared<observe::ConsoleSink>(
+  auto console = std::make_shared<observe::ConsoleSink>(
       observe::ConsoleOptions{.out = &std::cout,
                               .terminal = terminal,
                               .width = [] { return observe::terminal_width(STDOUT_FILENO); },
@@ -30,15 +32,74 @@ void Listeners::add_files_and_console(const config::Run& run, const RunDirectory
                               .first_step = origin.state.step,
                               .log_every_n_steps = run.trainer.log_every_n_steps});
   if (terminal) observe::print_log_above(console);
-  telemetry.add(console);
-  telemetry.add(std::make_shared<observe::EventsSink>(
-      directory.events(), observe::EventOrigin{.run_id = origin.state.run_id, .generation = origin.generation}));
-  if (run.exp_manager.create_dllogger_logger) {
-    std::filesystem::create_directories(directory.dllogger().parent_path());
-    telemetry.add(std::make_shared<observe::DlloggerSink>(directory.dllogger(), parameters_record(run)));
+  return console;
+}
+
+std::shared_ptr<Sink> make_megatron_lines(const config::Run& run, const Console& console) {
+  const auto print = [console](std::string_view text) {
+    if (console) {
+      console->print_above(text);
+    } else {
+      std::cout << text << std::flush;
+    }
+  };
+  return std::make_shared<observe::MegatronLineSink>(
+      observe::MegatronLineOptions{.print = print,
+                                   .max_steps = run.trainer.max_steps,
+                                   .log_every_n_steps = run.trainer.log_every_n_steps,
+                                   .global_batch_size = run.model.global_batch_size});
+}
+
+std::shared_ptr<Sink> make_dllogger(const config::Run& run, const RunDirectory& directory) {
+  nlohmann::ordered_json parameters;
+  for (const auto& [key, value] : config::flatten(run)) parameters[key] = value;
+  std::filesystem::create_directories(directory.dllogger().parent_path());
+  return std::make_shared<observe::DlloggerSink>(directory.dllogger(), parameters);
+}
+
+std::shared_ptr<Sink> make_prometheus(const config::Run& run, const Origin& origin) {
+  const config::Prometheus& where = run.exp_manager.prometheus;
+  auto sink =
+      std::make_shared<observe::PrometheusSink>(observe::PrometheusOptions{.address = where.address,
+                                                                           .port = static_cast<uint16_t>(where.port),
+                                                                           .run_name = run.name,
+                                                                           .run_id = origin.state.run_id});
+  observe::log_info(fmt::format("metrics are served at http://{}:{}/metrics", where.address, sink->port()));
+  return sink;
+}
+Sinks screen_sinks(const config::Run& run, const Console& console) {
+  Sinks sinks;
+  if (console) sinks.push_back(console);
+  if (run.exp_manager.log_megatron_iterations) sinks.push_back(make_megatron_lines(run, console));
+  return sinks;
+}
+
+Sinks record_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+  const config::ExpManager& wanted = run.exp_manager;
+  Sinks sinks;
+  // First, since it may refuse: then no file is begun.
+  if (wanted.prometheus.port > 0) sinks.push_back(make_prometheus(run, origin));
+  if (wanted.create_events_logger) {
+    sinks.push_back(std::make_shared<observe::EventsSink>(
+        directory.events(), observe::EventOrigin{.run_id = origin.state.run_id, .generation = origin.generation}));
   }
-  if (run.exp_manager.create_tensorboard_logger) {
-    telemetry.add(std::make_shared<observe::TensorBoardSink>(directory.path(), config::to_yaml(run)));
+  if (wanted.create_dllogger_logger) sinks.push_back(make_dllogger(run, directory));
+  if (wanted.create_tensorboard_logger) {
+    sinks.push_back(std::make_shared<observe::TensorBoardSink>(
+        observe::TensorBoardOptions{.directory = directory.path(),
+                                    .config_text = config::to_yaml(run),
+                                    .global_batch_size = run.model.global_batch_size,
+                                    .ranks = config::world_size(run.trainer)}));
+  }
+  return sinks;
+}
+}  // namespace
+
+void Listeners::add_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin) {
+  if (run.trainer.enable_progress_bar) console = make_console(run, origin);
+  // A terminal that somebody has paused must not keep the files waiting: each kind has a queue of its own.
+  for (Sinks sinks : {screen_sinks(run, console), record_sinks(run, directory, origin)}) {
+    if (!sinks.empty()) telemetry.add(std::make_shared<observe::QueuedSink>(std::move(sinks)));
   }
 }
 

@@ -10,15 +10,16 @@
 
 namespace megalith::train {
 
-// Who is told what a run does: on rank 0 the console and the files that the config asks for, elsewhere nobody.
+// Who is told what a run does: on rank 0 the sinks that the config asks for, behind queues with threads of their own,
+// so that telling costs a step next to nothing; elsewhere nobody.
 struct Listeners {
-  void add_files_and_console(const config::Run& run, const RunDirectory& directory, const Origin& origin);
+  void add_sinks(const config::Run& run, const RunDirectory& directory, const Origin& origin);
 
   // Everything that was told is in its place.
   void finish();
 
   Telemetry telemetry;
-  std::shared_ptr<observe::ConsoleSink> console;
+  std::shared_ptr<observe::ConsoleSink> console;  // null: no progress is shown
 };
 
 }  // namespace megalith::train

@@ -117,7 +117,7 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   Listeners listeners;
   if (chief) {
     say_origin(origin);
-    listeners.add_files_and_console(run, chief->directory, origin);
+    listeners.add_sinks(run, chief->directory, origin);
   }
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
   fill_engine(engine, finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <cmath>
+#include <utility>
 
 #include "config/layout.h"
 #include "core/clock.h"
@@ -30,7 +31,10 @@ Trainer::Trainer(const Parts& parts)
       telemetry_(parts.telemetry),
       state_(parts.state),
       batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary, parts.engine)),
-      metrics_(parts.run, parts.engine.options().stage.config.padded_vocabulary, parts.train_data.size()),
+      metrics_(parts.run, {.padded_vocabulary = parts.engine.options().stage.config.padded_vocabulary,
+                           .samples_in_dataset = parts.train_data.size(),
+                           .peak_tflops = peak_tflops_of(parts.engine.options()),
+                           .memory = parts.engine.memory()}),
       stop_(parts.run.trainer.max_time.empty()
                 ? 0.0
                 : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))),
@@ -98,6 +102,7 @@ void Trainer::report(const Launched& launched, int steps_back) {
                                     .learning_rate = launched.learning_rate,
                                     .seconds = seconds,
                                     .data_wait = launched.data_wait,
+                                    .checkpoint_stall = std::exchange(checkpoint_stall_, 0.0),
                                     .result = result}));
   summary_.train_seconds += seconds;
   summary_.train_loss = result.loss;
@@ -157,9 +162,13 @@ void Trainer::validate() {
 
 void Trainer::save() {
   settle();
-  const Span span(telemetry_, "checkpoint_save", state_.step);
-  parts_.writer->save(state_, telemetry_);
+  const double begin = monotonic_seconds();
+  {
+    const Span span(telemetry_, "checkpoint_save", state_.step);
+    parts_.writer->save(state_, telemetry_);
+  }
   mark_ = monotonic_seconds();
+  checkpoint_stall_ += mark_ - begin;
 }
 
 void Trainer::save_at_end() {

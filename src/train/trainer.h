@@ -75,7 +75,8 @@ class Trainer {
   Progress progress_;
   Summary summary_;
   std::optional<Launched> launched_;
-  double mark_ = 0.0;  // where the time of the next report begins
+  double mark_ = 0.0;              // where the time of the next report begins
+  double checkpoint_stall_ = 0.0;  // seconds that saving held up the loop since the last report
   bool stop_agreed_ = false;
 };
 

@@ -49,6 +49,24 @@ TEST(Validate, AutoDataFollowsThePrefix) {
   EXPECT_EQ(valid({"model.data.data_impl=auto", "model.data.data_prefix=[1.0,x]"}).model.data.data_impl, "mmap");
 }
 
+TEST(Validate, Sinks) {
+  const ExpManager usual = valid({}).exp_manager;
+  EXPECT_EQ(usual.prometheus.port, 0) << "metrics are served only where a port is given";
+  EXPECT_EQ(usual.prometheus.address, "127.0.0.1");
+  EXPECT_FALSE(usual.log_megatron_iterations);
+  EXPECT_TRUE(usual.create_events_logger);
+  EXPECT_EQ(valid({"exp_manager.prometheus.port=9464"}).exp_manager.prometheus.port, 9464);
+  EXPECT_FALSE(valid({"trainer.enable_progress_bar=false"}).trainer.enable_progress_bar);
+  expect_parts(user_error_of([] {
+                 valid({"exp_manager.prometheus.port=70000", "exp_manager.step_floor_seconds=-1"});
+               }),
+               {"`exp_manager.prometheus.port`=70000 must be at most 65535", "`exp_manager.step_floor_seconds`=-1"});
+  expect_parts(user_error_of([] {
+                 valid({"exp_manager.prometheus.port=9464", "exp_manager.prometheus.address=''"});
+               }),
+               {"exp_manager.prometheus.address", "127.0.0.1"});
+}
+
 TEST(Validate, ParallelChoicesHaveOneSpelling) {
   const config::Run run = valid({"model.virtual_pipeline_model_parallel_size=null", "model.pipeline_schedule=ZB-H1",
                                  "model.optim.grad_sync_dtype=torch.bfloat16", "model.optim.bucket_cap_mb=220"});

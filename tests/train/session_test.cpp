@@ -77,6 +77,49 @@ TEST(Session, EventsTellTheStory) {
                                              "1:job_terminated@20"}));
 }
 
+TEST(Session, MetricsEventsHoldTheNumbersOfAStep) {
+  const TempDir dir;
+  train_quietly(tiny_run(kTinyGpt, dir / "run"));
+  std::ifstream file(dir / "run/events.jsonl");
+  int64_t steps = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto logged = observe::parse_event_line(line);
+    ASSERT_TRUE(logged.has_value()) << line;
+    if (logged->event.name != "metrics" || !number_in(logged->event.fields, "reduced_train_loss")) continue;
+    for (const char* key : {"lr", "grad_norm", "step_time", "train_step_timing in s", "tokens_per_second", "tflops",
+                            "tflops_per_rank", "data_wait", "checkpoint_stall"}) {
+      EXPECT_TRUE(number_in(logged->event.fields, key).has_value()) << key;
+    }
+    // Every arena once, and nothing that a rank alone on a CPU cannot know.
+    EXPECT_EQ(number_in(logged->event.fields, "memory.weights").has_value(), steps == 0);
+    for (const char* key : {"mfu", "floor_fraction", "communication_exposed", "slowest_rank"}) {
+      EXPECT_FALSE(number_in(logged->event.fields, key).has_value()) << key;
+    }
+    ++steps;
+  }
+  EXPECT_EQ(steps, 20);
+}
+
+TEST(Session, SinksAreChosenByConfig) {
+  const TempDir dir;
+  const auto has_tensorboard_file = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(dir / "run")) {
+      if (entry.path().filename().string().starts_with("events.out.tfevents.")) return true;
+    }
+    return false;
+  };
+  train_quietly(
+      tiny_run(kTinyGpt, dir / "run",
+               {"trainer.max_steps=2", "trainer.enable_progress_bar=false", "exp_manager.create_events_logger=false",
+                "exp_manager.create_dllogger_logger=false", "exp_manager.create_tensorboard_logger=false"}));
+  EXPECT_FALSE(std::filesystem::exists(dir / "run/events.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "run/dllogger"));
+  EXPECT_FALSE(has_tensorboard_file());
+  train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=4"}));
+  EXPECT_TRUE(std::filesystem::exists(dir / "run/events.jsonl"));
+  EXPECT_TRUE(has_tensorboard_file());
+}
+
 TEST(Session, RefusesToOverwriteARun) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));

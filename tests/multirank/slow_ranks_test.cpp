@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "layout_run.h"
+
+namespace megalith::train::testing {
+namespace {
+
+constexpr auto kDelay = std::chrono::milliseconds(60);
+constexpr double kDelaySeconds = 0.06;
+
+LayoutCase two_ranks() {
+  return {.config = {.layers = 1,
+                     .hidden = 32,
+                     .ffn = 64,
+                     .heads = 2,
+                     .kv_heads = 2,
+                     .head_dim = 16,
+                     .vocabulary = 50,
+                     .padded_vocabulary = 64,
+                     .max_positions = 16},
+          .layout = {.data = 2},
+          .global_batch = 2};
+}
+
+// Steps in which one rank takes longer than the other; what each rank is told of the last one.
+std::vector<StepResult> run_with_slow_rank(int slow) {
+  const LayoutCase test = two_ranks();
+  std::vector<StepResult> results(2);
+  comm::run_local_ranks(2, [&](comm::World& world) {
+    Engine engine(engine_options(test), &world);
+    engine.initialise(5);
+    for (int64_t step = 0; step < 3; ++step) {
+      const data::StepBatch batch = batch_of(test, step, engine.place().dp);
+      engine.begin_step(step, batch.total_weight);
+      if (world.rank() == slow) std::this_thread::sleep_for(kDelay);
+      for (size_t i = 0; i < engine.program().schedule.size(); ++i) engine.act(i, batch.micro_batches);
+      engine.end_step(0.01, step + 1);
+      const StepResult result = engine.result_of_step(0);
+      EXPECT_EQ(result.spread.has_value(), step > 0) << "the first step has none before it";
+      results[static_cast<size_t>(world.rank())] = result;
+    }
+  });
+  return results;
+}
+
+TEST(SlowRanks, NamesTheSlowRankAndSaysWhoWaited) {
+  for (const int slow : {0, 1}) {
+    const std::vector<StepResult> results = run_with_slow_rank(slow);
+    for (const StepResult& result : results) {
+      ASSERT_TRUE(result.spread.has_value());
+      EXPECT_EQ(result.spread->slowest_rank, slow);
+      EXPECT_GE(result.spread->slowest_seconds, kDelaySeconds);
+      EXPECT_LT(result.spread->fastest_seconds, result.spread->slowest_seconds);
+    }
+    const double waited = results[static_cast<size_t>(1 - slow)].wait_seconds.value_or(0.0);
+    EXPECT_GT(waited, kDelaySeconds / 2);
+    EXPECT_LT(results[static_cast<size_t>(slow)].wait_seconds.value_or(1.0), waited);
+  }
+}
+
+TEST(SlowRanks, ARankAloneWaitsForNobody) {
+  LayoutCase test = two_ranks();
+  test.layout = {};
+  Engine engine(engine_options(test));
+  engine.initialise(5);
+  Progress progress;
+  run_step(engine, batch_of(test, 0, 0), {.learning_rate = 0.01}, progress);
+  const StepResult result = engine.result_of_step(0);
+  EXPECT_FALSE(result.wait_seconds.has_value());
+  EXPECT_FALSE(result.spread.has_value());
+}
+
+}  // namespace
+}  // namespace megalith::train::testing
