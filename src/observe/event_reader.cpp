@@ -228,6 +228,10 @@ RunEvents EventCollector::finish() && {
   return std::move(log_);
 }
 
+bool is_intact_event_line(std::string_view line) {
+  return has_crc(line) && crc_fits(line);
+}
+
 RunEvents read_run_events(const std::filesystem::path& file, const std::string& job) {
   LineReader reader(file);
   EventCollector collector(job);

@@ -69,6 +69,9 @@ class EventCollector {
   size_t limit_;
 };
 
+// A line of events.jsonl whose crc fits (events.h).
+bool is_intact_event_line(std::string_view line);
+
 // Reads a log of any size line by line.
 RunEvents read_run_events(const std::filesystem::path& file, const std::string& job = "");
 
