@@ -29,7 +29,8 @@ class Explainer {
         pace_(pace_of(log, attempts_)),
         reference_(reference.value_or(pace_.step)),
         end_(log.events.back().micros),
-        timeline_(log.events.front().micros, (end_ - log.events.front().micros) / kSlices) {}
+        timeline_(log.events.front().micros, (end_ - log.events.front().micros) / kSlices),
+        kept_(timeline_.mark()) {}
 
   WallTime explain() {
     for (size_t i = 0; i < attempts_.size(); ++i) {

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 
-namespace megalith::observe::testing {
+namespace megalith::test {
 
 // A line of events.jsonl at a time of the test's choosing.
 struct EventLine {
@@ -53,4 +53,4 @@ inline std::string google_line(double seconds, const std::string& type, int64_t 
                      whole / 60, whole % 60, static_cast<int>((seconds - whole) * 1e6), type, more);
 }
 
-}  // namespace megalith::observe::testing
+}  // namespace megalith::test

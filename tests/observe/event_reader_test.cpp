@@ -11,11 +11,10 @@
 namespace megalith::observe {
 namespace {
 
-using testing::EventLine;
-using testing::google_line;
-using testing::step_line;
+using test::google_line;
+using test::step_line;
+using test::to_line;
 using testing::TempDir;
-using testing::to_line;
 
 RunEvents collect(const std::vector<std::string>& lines, const std::string& job = "") {
   EventCollector collector(job);
@@ -105,7 +104,8 @@ TEST(EventReader, ClocksMayStep) {
        to_line({.time = 1.7e9 - 3590.0, .event = "checkpoint_loaded", .step = 0, .monotonic = 110.0}),
        to_line({.time = 1.7e9 - 3580.0, .event = "job_terminated", .monotonic = 120.0}),
        to_line({.time = 1.6e9, .event = "job_started", .generation = 1, .boot = "boot-2", .monotonic = 7.0}),
-       to_line({.time = 1.6e9 + 5.0, .event = "job_terminated", .generation = 1, .boot = "boot-2", .monotonic = 12.0})});
+       to_line(
+           {.time = 1.6e9 + 5.0, .event = "job_terminated", .generation = 1, .boot = "boot-2", .monotonic = 12.0})});
   ASSERT_EQ(log.events.size(), 5u);
   EXPECT_EQ(log.clock_steps, 2);
   const int64_t begin = log.events[0].micros;

@@ -44,10 +44,27 @@ TEST(JsonScan, TakesPythonsNumbers) {
 
 TEST(JsonScan, RefusesWhatIsNoObject) {
   std::vector<JsonMember> members;
-  for (const char* text :
-       {"", "{", "[]", "1", R"({"a":1)", R"({"a":1}})", R"({"a":1,})", R"({"a" 1})", R"({a:1})", R"({"a":01})",
-        R"({"a":1.})", R"({"a":-})", R"({"a":tru})", R"({"a":"x)", R"({"a":"\x"})", R"({"a":"\u12g4"})",
-        "{\"a\":\"tab\t\"}", R"({"a":[1,]})", R"({"a":1} x)", R"({"a":+1})", R"({"a":1e})"}) {
+  for (const char* text : {"",
+                           "{",
+                           "[]",
+                           "1",
+                           R"({"a":1)",
+                           R"({"a":1}})",
+                           R"({"a":1,})",
+                           R"({"a" 1})",
+                           R"({a:1})",
+                           R"({"a":01})",
+                           R"({"a":1.})",
+                           R"({"a":-})",
+                           R"({"a":tru})",
+                           R"({"a":"x)",
+                           R"({"a":"\x"})",
+                           R"({"a":"\u12g4"})",
+                           "{\"a\":\"tab\t\"}",
+                           R"({"a":[1,]})",
+                           R"({"a":1} x)",
+                           R"({"a":+1})",
+                           R"({"a":1e})"}) {
     EXPECT_FALSE(scan_json_object(text, members)) << text;
   }
   EXPECT_TRUE(scan_json_object("{}", members));
