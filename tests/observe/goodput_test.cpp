@@ -105,7 +105,7 @@ TEST(Goodput, TablesNameEveryUseAndIncident) {
   for (size_t use = 0; use < kTimeUses; ++use) {
     EXPECT_NE(text.find(label_of(static_cast<TimeUse>(use))), std::string::npos);
   }
-  EXPECT_NE(text.find("1 incidents"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 incident ("), std::string::npos) << text;
   EXPECT_NE(text.find("job_terminated"), std::string::npos) << text;
   EXPECT_NE(slice_table(wall).find("detection"), std::string::npos);
 }
