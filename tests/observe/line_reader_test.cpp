@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "observe/files.h"
 #include "temp_dir.h"
 
@@ -46,6 +48,18 @@ TEST(LineReader, LeavesOutOverlongLines) {
   int64_t overlong = 0;
   EXPECT_EQ(read_all(path, &overlong), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(overlong, 2);
+}
+
+// A progress bar that was redrawn for days: one line to most programs.
+TEST(LineReader, IsAsFastWithoutLineFeeds) {
+  const TempDir directory;
+  const auto path = directory / "log";
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "Epoch 0: |   | 1/50, train_step_timing in s=5.9]\r";
+  test::append_to(path, text);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(read_all(path).size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST(LineReader, AnEmptyFileHasNone) {
