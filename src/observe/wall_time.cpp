@@ -58,7 +58,7 @@ class Explainer {
     timeline_.add(is_first ? TimeUse::start_up : TimeUse::restart, attempt.all_started);
     ready_ = false;
     loses_ = false;
-    last_step_ = std::max(last_step_, attempt.loaded_step);
+    if (attempt.loaded_step >= 0) last_step_ = attempt.loaded_step;
     for_each_activity(log_, attempt, [&](const Activity& activity) {
       if (activity.begin > timeline_.now() + kRounding)
         timeline_.add(ready_ ? TimeUse::unknown : TimeUse::start_up, activity.begin);
