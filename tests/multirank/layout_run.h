@@ -24,6 +24,7 @@ struct LayoutCase {
   int64_t documents = 0;  // of each sample, where attention minds them
   bool reduces_in_bf16 = false;
   int64_t bucket_elements = 3000;
+  double epsilon = 1e-8;  // of Adam
 };
 
 // What a rank would give to a checkpoint.
@@ -87,7 +88,7 @@ inline EngineOptions engine_options(const LayoutCase& test) {
                     .bucket_elements = test.bucket_elements,
                     .reduces_in_bf16 = test.reduces_in_bf16},
           .seed = 11,
-          .optimizer = {.optim = {.lr = 0.01}, .clip_norm = 1.0},
+          .optimizer = {.optim = {.lr = 0.01, .eps = test.epsilon}, .clip_norm = 1.0},
           .deadline = 60.0};
 }
 
