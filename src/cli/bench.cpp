@@ -89,6 +89,7 @@ int run_step(const Options& options) {
 void add_bench(CLI::App& program, Action& run) {
   CLI::App* verb = program.add_subcommand("bench", "Measure speed against the machine's own limit.");
   verb->require_subcommand(1);
+  add_bench_checkpoint(*verb, run);
   add_bench_comm(*verb, run);
   add_bench_data(*verb, run);
   CLI::App* step = verb->add_subcommand("step",
