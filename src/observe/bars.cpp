@@ -42,7 +42,7 @@ void draw(const Bars& bars, Surface& surface) {
     double across = 0.0;
     for (const BarPart& part : bar.parts) {
       const double share = part.size / longest;
-      if (share > 0.0) surface.bar({.across = across, .dy = y}, share, kThickness, part.ink, part.label);
+      if (share > 0.0) surface.bar({.across = across, .dy = y}, share, kThickness, part.ink, part.hint);
       across += share;
     }
     surface.text({.across = across, .dx = 8, .dy = y + 13}, bar.value, {});

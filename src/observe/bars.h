@@ -11,6 +11,7 @@ struct BarPart {
   std::string label;
   std::string ink;  // a name of palette.h
   double size = 0.0;
+  std::string hint;  // shows when pointed at
 };
 
 // Parts laid end to end.

@@ -80,8 +80,8 @@ std::vector<Point> smooth(const std::vector<Point>& points, size_t window) {
     const size_t begin = i - half;
     const size_t end = std::min(i + half + 1, points.size());
     const size_t count = counts[end] - counts[begin];
-    const double mean = count > 0 ? (sums[end] - sums[begin]) / static_cast<double>(count)
-                                  : std::numeric_limits<double>::quiet_NaN();
+    const double mean =
+        count > 0 ? (sums[end] - sums[begin]) / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
     means.push_back({.x = points[i].x, .y = mean});
   }
   return means;

@@ -36,6 +36,7 @@ constexpr Ink kPalette[] = {
     {"use-wasted", 0xc81e1e, 0xff6b6b},
     {"use-save", 0x2563eb, 0x6c9bff},
     {"use-load", 0x67a3f2, 0xa9c8ff},
+    {"use-validation", 0x9a5bd0, 0xc79cf2},
     {"use-detection", 0xe06aa8, 0xf59ac9},
     {"use-restart", 0xd9480f, 0xff9f6b},
     {"use-startup", 0xe0a100, 0xf2c14b},
@@ -53,7 +54,8 @@ std::span<const Ink> palette() {
 }
 
 const Ink& ink_named(std::string_view name) {
-  const auto found = std::find_if(std::begin(kPalette), std::end(kPalette), [&](const Ink& ink) { return ink.name == name; });
+  const auto found =
+      std::find_if(std::begin(kPalette), std::end(kPalette), [&](const Ink& ink) { return ink.name == name; });
   MEGALITH_CHECK(found != std::end(kPalette), "the palette has no ink '{}'", name);
   return *found;
 }

@@ -167,8 +167,8 @@ Axes axes_of(const Plot& plot) {
   return axes;
 }
 
-Sheet sheet_of(const Plot& /*plot*/) {
-  return {};
+Sheet sheet_of(const Plot& plot) {
+  return {.height = plot.wide ? 300.0 : 220.0};
 }
 
 void draw(const Plot& plot, const Axes& axes, Surface& surface) {

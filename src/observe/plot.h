@@ -41,6 +41,7 @@ struct Plot {
   bool logarithmic = false;  // the y axis
   bool offers_log = false;   // a reader may want a logarithmic y axis
   double column_width = 1.0;
+  bool wide = false;  // takes the whole width of a page
 };
 
 // What a plot shows of its data: all of x; of y all but a few extreme values where there are many.

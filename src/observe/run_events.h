@@ -8,13 +8,13 @@
 
 namespace megalith::observe {
 
-// What happened to a job, in few bytes each, since a long run has millions: the common ground of Megalith's events.jsonl
-// and of the event log of Google's resiliency library. The order of the kinds breaks ties of time.
+// What happened to a job, in few bytes each, since a long run has millions: the common ground of Megalith's
+// events.jsonl and of the event log of Google's resiliency library. The order of the kinds breaks ties of time.
 enum class RunEventKind : uint8_t {
-  scheduled,  // by the user
-  started,    // one node's part of the job
-  load,       // a span
-  loaded,     // `step`: how many steps are done
+  scheduled,   // by the user
+  started,     // one node's part of the job
+  load,        // a span
+  loaded,      // `step`: how many steps are done
   train_step,  // a span; `step`: how many were done before it
   validation,  // a span
   save,        // a span
@@ -46,9 +46,9 @@ struct RunEvents {
   std::vector<std::string> reasons{""};
 
   int64_t lines = 0;
-  int64_t bad_lines = 0;        // torn, damaged, or of another kind
-  int64_t duplicate_lines = 0;  // not among `events`
-  int64_t clock_steps = 0;      // times that a clock was found to have been set, and corrected for
+  int64_t bad_lines = 0;                // torn, damaged, or of another kind
+  int64_t duplicate_lines = 0;          // not among `events`
+  int64_t clock_steps = 0;              // times that a clock was found to have been set, and corrected for
   std::map<std::string, int64_t> jobs;  // lines of each job in the file; the first hundred
 };
 

@@ -76,7 +76,8 @@ std::vector<double> nice_ticks(double low, double high, int count) {
 
 std::string short_number(double number) {
   const double size = std::abs(number);
-  for (const auto& [unit, letter] : {std::pair(1e12, 'T'), std::pair(1e9, 'G'), std::pair(1e6, 'M'), std::pair(1e3, 'k')}) {
+  for (const auto& [unit, letter] :
+       {std::pair(1e12, 'T'), std::pair(1e9, 'G'), std::pair(1e6, 'M'), std::pair(1e3, 'k')}) {
     if (size >= unit && size < unit * 1e3) return fmt::format("{:.4g}{}", number / unit, letter);
   }
   return fmt::format("{:.4g}", number);

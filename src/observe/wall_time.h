@@ -60,7 +60,7 @@ struct Incident {
 struct WallTime {
   double begin = 0.0;
   double end = 0.0;
-  UseSeconds seconds{};  // adds up to end - begin
+  UseSeconds seconds{};           // adds up to end - begin
   std::vector<TimeSlice> slices;  // in order, without gaps
   std::vector<Incident> incidents;
   int64_t kept_steps = 0;

@@ -1,0 +1,240 @@
+#include "observe/run_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "config/document.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "observe/events.h"
+
+namespace megalith::observe {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using namespace std::string_literals;
+
+namespace {
+
+// Kept for every step; of other numbers the newest is enough, or nobody draws them.
+constexpr std::string_view kCurves[] = {"reduced_train_loss",
+                                        "lr",
+                                        "grad_norm",
+                                        "step_time",
+                                        "tokens_per_second",
+                                        "tflops",
+                                        "mfu",
+                                        "floor_fraction",
+                                        "data_wait",
+                                        "communication_exposed",
+                                        "checkpoint_stall",
+                                        "rank_spread"};
+constexpr std::string_view kMemory = "memory.";
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+fs::path dllogger_of(const fs::path& directory) {
+  const fs::path nested = directory / "dllogger" / "rank-0" / "dllogger.json";
+  return fs::exists(nested) ? nested : directory / "dllogger.json";
+}
+
+std::optional<double> number_of(const Value& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+  // "nan", "inf" and "-inf" break the curve.
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    if (*text == "nan" || *text == "inf" || *text == "-inf") return kNan;
+  }
+  return std::nullopt;
+}
+
+// Python's bare NaN and Infinity are no JSON.
+std::string without_bare_words(std::string text) {
+  for (const char* word : {": NaN", ": Infinity", ": -Infinity"}) {
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+      text.replace(at, std::char_traits<char>::length(word), ": null");
+    }
+  }
+  return text;
+}
+
+std::map<std::string, std::string> flat_yaml(const std::string& text) {
+  std::map<std::string, std::string> settings;
+  config::Document document;
+  try {
+    document.read_yaml(text, "hparams.yaml");
+  } catch (const Error&) {
+    return {};  // shown as it is, just not understood
+  }
+  for (const auto& [key, value] : document.values()) settings[key] = config::display(value);
+  return settings;
+}
+
+// "cfg/optim/lr" of NeMo's record is our model.optim.lr.
+std::map<std::string, std::string> flat_parameters(const ordered_json& record) {
+  std::map<std::string, std::string> settings;
+  for (const auto& [key, value] : record.items()) {
+    std::string name = key.starts_with("cfg/") ? "model/" + key.substr(4) : key;
+    std::replace(name.begin(), name.end(), '/', '.');
+    settings[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return settings;
+}
+
+}  // namespace
+
+double seconds_of_timestamp(std::string_view timestamp) {
+  if (timestamp.size() < 20 || timestamp[10] != 'T' || timestamp.back() != 'Z') return 0.0;
+  const auto part = [&](size_t begin, size_t digits) {
+    int value = 0;
+    std::from_chars(timestamp.data() + begin, timestamp.data() + begin + digits, value);
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(part(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(part(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(part(8, 2)))};
+  if (!date.ok()) return 0.0;
+  double fraction = 0.0;
+  if (timestamp[19] == '.') std::from_chars(timestamp.data() + 19, timestamp.data() + timestamp.size() - 1, fraction);
+  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
+  return static_cast<double>(days) * 86400.0 + part(11, 2) * 3600.0 + part(14, 2) * 60.0 + part(17, 2) + fraction;
+}
+
+RunReader::RunReader(fs::path run_directory)
+    : directory_(std::move(run_directory)), events_(directory_ / "events.jsonl"), dllogger_(dllogger_of(directory_)) {}
+
+bool RunReader::poll() {
+  const int64_t before = lines_;
+  // A run that starts anew in the same directory has another config.
+  if (!config_read_ || history_.starts.empty()) read_config();
+  const size_t starts = history_.starts.size();
+  bool same = events_.poll([this](std::string_view line) { take_event(line); });
+  if (!events_have_steps_) same = dllogger_.poll([this](std::string_view line) { take_dllogger(line); }) && same;
+  if (!same) forget();
+  if (history_.starts.size() != starts) read_config();
+  return !same || lines_ != before;
+}
+
+void RunReader::finish() {
+  events_.finish([this](std::string_view line) { take_event(line); });
+  dllogger_.finish([this](std::string_view line) { take_dllogger(line); });
+}
+
+void RunReader::forget() {
+  history_ = {};
+  events_ = LineTail(directory_ / "events.jsonl");
+  dllogger_ = LineTail(dllogger_of(directory_));
+  open_spans_.clear();
+  events_have_steps_ = false;
+  config_read_ = false;
+}
+
+void RunReader::read_config() {
+  const fs::path path = directory_ / "hparams.yaml";
+  if (!fs::exists(path)) return;
+  history_.config = read_text(path);
+  history_.settings = flat_yaml(history_.config);
+  config_read_ = true;
+}
+
+void RunReader::take_event(std::string_view line) {
+  ++lines_;
+  const std::optional<LoggedEvent> logged = parse_event_line(line);
+  if (!logged) {
+    ++history_.unreadable_lines;
+    return;
+  }
+  const Event& event = logged->event;
+  const double time = seconds_of_timestamp(logged->time);
+  history_.run_id = logged->run_id;
+  if (std::find(history_.nodes.begin(), history_.nodes.end(), logged->node) == history_.nodes.end())
+    history_.nodes.push_back(logged->node);
+  if (history_.first_time == 0.0) history_.first_time = time;
+  history_.last_time = std::max(history_.last_time, time);
+  if (event.name == "metrics") return take_metrics(*logged, time);
+  if (event.name == "job_started") {
+    history_.starts.push_back({.time = time, .step = std::max<int64_t>(0, event.step)});
+    history_.end.reset();
+  }
+  if (event.name == "job_terminated") history_.end = RunEnd{.time = time, .reason = event.reason};
+  if (event.name == "checkpoint_saved") history_.saved_steps = event.step;
+  take_span(*logged);
+}
+
+void RunReader::take_metrics(const LoggedEvent& logged, double time) {
+  const int64_t step = logged.event.step;
+  for (const auto& [name, value] : logged.event.fields) {
+    if (const auto number = number_of(value)) set_number(name, step, *number);
+  }
+  const auto& fields = logged.event.fields;
+  if (std::find(fields.begin(), fields.end(), std::pair(std::string("kind"), Value("train"s))) == fields.end()) return;
+  events_have_steps_ = true;
+  history_.last_step = step;
+  history_.time_of_step.set(step, time);
+}
+
+void RunReader::set_number(std::string_view name, int64_t step, double value) {
+  if (name == "val_loss") {
+    history_.validation_loss.set(step, value);
+  } else if (name == "slowest_rank") {
+    ++history_.slowest_ranks[static_cast<int64_t>(value)];
+  } else if (name == "consumed_samples") {
+    history_.consumed_samples = value;
+  } else if (name.starts_with(kMemory)) {
+    history_.memory[std::string(name.substr(kMemory.size()))] = value;
+  } else if (std::find(std::begin(kCurves), std::end(kCurves), name) != std::end(kCurves)) {
+    history_.curves[std::string(name)].set(step, value);
+  }
+}
+
+void RunReader::take_span(const LoggedEvent& logged) {
+  // Spans are told apart by the process that began them, since each counts its ids from one.
+  const Event& event = logged.event;
+  if (event.phase == Phase::instant) return;
+  const SpanKey key(logged.node, logged.boot, logged.generation, event.id, event.name);
+  SpanTotal& total = history_.spans[event.name];
+  if (event.phase == Phase::begin) {
+    if (open_spans_.insert(key).second) ++total.open;
+    return;
+  }
+  if (open_spans_.erase(key) > 0) --total.open;
+  ++total.ended;
+  total.seconds += event.duration;
+}
+
+void RunReader::take_dllogger(std::string_view line) {
+  ++lines_;
+  ordered_json record;
+  if (line.starts_with("DLLL "))
+    record = ordered_json::parse(without_bare_words(std::string(line.substr(5))), nullptr, false);
+  if (!record.is_object() || !record.contains("step") || !record.contains("data") || !record["data"].is_object()) {
+    ++history_.unreadable_lines;
+    return;
+  }
+  const ordered_json& data = record["data"];
+  if (record["step"] == "PARAMETER" && !config_read_) {
+    history_.config = data.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+    history_.settings = flat_parameters(data);
+  }
+  if (!record["step"].is_number_integer()) return;
+  const auto step = record["step"].get<int64_t>();
+  for (const auto& [name, value] : data.items()) {
+    const double number = value.is_number() ? value.get<double>() : kNan;
+    // NeMo's moving mean, where nobody logged the step itself.
+    set_number(name == "train_step_timing in s" ? "step_time" : name, step, number);
+  }
+  if (record.contains("timestamp") && record["timestamp"].is_string()) {
+    const auto text = record["timestamp"].get<std::string>();
+    double time = 0.0;
+    std::from_chars(text.data(), text.data() + text.size(), time);
+    if (history_.first_time == 0.0) history_.first_time = time;
+    history_.last_time = std::max(history_.last_time, time);
+    history_.time_of_step.set(step, time);
+  }
+  if (data.contains("reduced_train_loss")) history_.last_step = step;
+}
+
+}  // namespace megalith::observe
