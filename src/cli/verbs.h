@@ -13,6 +13,8 @@ void add_generate(CLI::App& program, Action& run);
 void add_evaluate(CLI::App& program, Action& run);
 void add_data(CLI::App& program, Action& run);
 void add_checkpoint(CLI::App& program, Action& run);
+void add_report(CLI::App& program, Action& run);
+void add_watch(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
 void add_bench_comm(CLI::App& bench, Action& run);
 void add_bench_data(CLI::App& bench, Action& run);

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "observe/event_reader.h"
+
 namespace megalith::observe {
 
 namespace fs = std::filesystem;
@@ -21,7 +23,10 @@ std::string last_parts(const fs::path& path, int count) {
 }  // namespace
 
 ReportedRun reported_run(const fs::path& directory, std::string name) {
-  return {.name = std::move(name), .history = read_run_history(directory), .wall_time = {}};
+  ReportedRun run{.name = std::move(name), .history = read_run_history(directory), .wall_time = {}};
+  const fs::path events = directory / "events.jsonl";
+  if (fs::exists(events)) run.wall_time = explain_wall_time(read_run_events(events, run.history.run_id));
+  return run;
 }
 
 std::vector<std::string> names_of(const std::vector<fs::path>& directories) {

@@ -44,6 +44,7 @@ struct RunEvents {
   std::string job;  // job_name, or Megalith's run id
   std::vector<RunEvent> events;
   std::vector<std::string> reasons{""};
+  bool steps_are_floats = false;  // as Cloud Logging hands them out: 40.0
 
   int64_t lines = 0;
   int64_t bad_lines = 0;                // torn, damaged, or of another kind

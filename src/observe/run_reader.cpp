@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "observe/events.h"
+#include "observe/timestamp.h"
 
 namespace megalith::observe {
 
@@ -86,23 +86,6 @@ std::map<std::string, std::string> flat_parameters(const ordered_json& record) {
 
 }  // namespace
 
-double seconds_of_timestamp(std::string_view timestamp) {
-  if (timestamp.size() < 20 || timestamp[10] != 'T' || timestamp.back() != 'Z') return 0.0;
-  const auto part = [&](size_t begin, size_t digits) {
-    int value = 0;
-    std::from_chars(timestamp.data() + begin, timestamp.data() + begin + digits, value);
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(part(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(part(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(part(8, 2)))};
-  if (!date.ok()) return 0.0;
-  double fraction = 0.0;
-  if (timestamp[19] == '.') std::from_chars(timestamp.data() + 19, timestamp.data() + timestamp.size() - 1, fraction);
-  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-  return static_cast<double>(days) * 86400.0 + part(11, 2) * 3600.0 + part(14, 2) * 60.0 + part(17, 2) + fraction;
-}
-
 RunReader::RunReader(fs::path run_directory)
     : directory_(std::move(run_directory)), events_(directory_ / "events.jsonl"), dllogger_(dllogger_of(directory_)) {}
 
@@ -148,7 +131,7 @@ void RunReader::take_event(std::string_view line) {
     return;
   }
   const Event& event = logged->event;
-  const double time = seconds_of_timestamp(logged->time);
+  const double time = static_cast<double>(parse_timestamp(logged->time).value_or(0)) / 1e6;
   history_.run_id = logged->run_id;
   if (std::find(history_.nodes.begin(), history_.nodes.end(), logged->node) == history_.nodes.end())
     history_.nodes.push_back(logged->node);

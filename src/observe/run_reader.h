@@ -45,7 +45,4 @@ class RunReader {
   int64_t lines_ = 0;
 };
 
-// Seconds since the epoch of "2026-01-31T12:34:56.789012Z"; 0 where it is something else.
-double seconds_of_timestamp(std::string_view timestamp);
-
 }  // namespace megalith::observe
