@@ -88,7 +88,7 @@ std::vector<Point> smooth(const std::vector<Point>& points, size_t window) {
 }
 
 size_t smoothing_window(size_t points) {
-  return points < 50 ? 1 : std::max<size_t>(5, points / 50);
+  return points < 50 ? 1 : static_cast<size_t>(std::sqrt(static_cast<double>(points)));
 }
 
 std::vector<Point> thin_out(const std::vector<Point>& points, size_t buckets) {

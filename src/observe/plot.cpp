@@ -13,27 +13,27 @@ namespace {
 
 constexpr size_t kBuckets = 450;
 constexpr size_t kManyPoints = 300;
-constexpr double kExtreme = 0.002;  // of many points on either side may lie outside
-constexpr double kRoomAround = 0.06;
+constexpr double kExtreme = 0.01;  // of many points on either side may lie outside
+constexpr double kRoomAround = 0.05;
 
 bool is_columns(const Series& series) {
   return series.mark == Mark::columns || series.mark == Mark::stacked;
 }
 
 void take_values(const Series& series, Scale& y) {
-  if (series.points.size() < kManyPoints || is_columns(series)) {
+  // A logarithmic axis has room for all.
+  if (series.points.size() < kManyPoints || is_columns(series) || y.logarithmic) {
     for (const Point& point : series.points) y.take(point.y);
     return;
   }
-  std::vector<double> values = sorted_values(series.points);
-  if (y.logarithmic) std::erase_if(values, [](double value) { return value <= 0.0; });
+  const std::vector<double> values = sorted_values(series.points);
   if (values.empty()) return;
   const double low = quantile(values, kExtreme);
   const double high = quantile(values, 1.0 - kExtreme);
   // Only what would squeeze the rest is left out.
-  const double room = (high - low) * 0.3;
-  y.take(values.front() < low - room ? low : values.front());
-  y.take(values.back() > high + room ? high : values.back());
+  const double room = (high - low) * 0.5;
+  y.take(std::max(values.front(), low - room));
+  y.take(std::min(values.back(), high + room));
 }
 
 double top_of_stack(const std::vector<Series>& series) {
@@ -46,7 +46,8 @@ double top_of_stack(const std::vector<Series>& series) {
   return top;
 }
 
-void round_y(Scale& y, bool from_zero) {
+// Some room above and below, but none below zero where that is the ground.
+void add_room(Scale& y, bool from_zero) {
   y.make_usable();
   if (y.logarithmic) {
     const double room = std::pow(y.high / y.low, kRoomAround);
@@ -54,10 +55,18 @@ void round_y(Scale& y, bool from_zero) {
     y.high *= room;
     return;
   }
-  const std::vector<double> ticks = y.ticks(5);
-  y.low = from_zero ? std::min(0.0, ticks.front()) : ticks.front();
-  y.high = ticks.back();
-  y.make_usable();
+  const double room = (y.high / 2 - y.low / 2) * 2 * kRoomAround;
+  if (!std::isfinite(room)) return;
+  if (!(from_zero && y.low >= 0.0)) y.low -= room;
+  y.high += room;
+}
+
+// A round number just behind the end belongs to the axis: 100,000 steps end with the step 99,999.
+void round_end(Scale& x) {
+  const double step = x.high - x.low;
+  for (const double tick : x.ticks(5)) {
+    if (tick > x.high && tick - x.high < 0.01 * step) x.high = tick;
+  }
 }
 
 class Drawing {
@@ -85,8 +94,9 @@ class Drawing {
   Point shares_of(const Point& point) const { return {axes_.x.share_of(point.x), 1.0 - axes_.y.share_of(point.y)}; }
 
   void draw_axes() {
-    for (const double tick : axes_.y.ticks(5)) {
+    for (const double tick : axes_.y.ticks(6)) {
       const double down = 1.0 - axes_.y.share_of(tick);
+      if (down < -1e-9 || down > 1.0 + 1e-9) continue;
       surface_.line({.across = 0, .down = down}, {.across = 1, .down = down}, {.ink = "grid"});
       surface_.text({.down = down, .dx = -7, .dy = 4}, short_number(tick), {.anchor = Anchor::end});
     }
@@ -104,7 +114,9 @@ class Drawing {
     std::vector<Point> shares;
     for (const Point& point : thin_out(series.points, kBuckets)) shares.push_back(shares_of(point));
     const bool faint = series.mark == Mark::faint;
-    surface_.curve(shares, {.ink = series.ink, .width = faint ? 1.0 : 2.0, .opacity = faint ? 0.35 : 1.0});
+    // The more points, the denser the strokes.
+    const double opacity = series.points.size() > 4 * kBuckets ? 0.25 : 0.4;
+    surface_.curve(shares, {.ink = series.ink, .width = faint ? 1.0 : 2.0, .opacity = faint ? opacity : 1.0});
     if (series.mark != Mark::dots && series.points.size() > 1) return;
     for (const Point& share : shares) {
       const bool inside = share.x >= 0 && share.x <= 1 && share.y >= 0 && share.y <= 1;
@@ -159,7 +171,10 @@ Axes axes_of(const Plot& plot) {
   }
   if (plot.from_zero) axes.y.take(0.0);
   axes.x.make_usable();
-  round_y(axes.y, plot.from_zero);
+  round_end(axes.x);
+  const bool full = !plot.series.empty() && plot.series.front().mark == Mark::stacked;
+  if (!full) add_room(axes.y, plot.from_zero);
+  axes.y.make_usable();
   for (const Series& series : plot.series) {
     if (series.mark == Mark::line && plot.series.size() > 1) continue;  // a mean of points that are counted already
     for (const Point& point : series.points) axes.hidden += point.y > axes.y.high || point.y < axes.y.low ? 1 : 0;

@@ -16,7 +16,7 @@ h1{font-size:1.6rem;line-height:1.25;margin:0;overflow-wrap:anywhere}
 h2{font-size:1rem;margin:0;line-height:1.3}
 h2 small{color:var(--muted);font-weight:400;font-size:.85rem}
 h3{font-size:.78rem;letter-spacing:.07em;text-transform:uppercase;color:var(--muted);margin:28px 0 10px}
-.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;margin:0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(196px,1fr));gap:12px;margin:0}
 .fact,.card{background:var(--card);border:1px solid var(--grid);border-radius:12px}
 .fact{padding:12px 14px;min-width:0}
 .fact dt{color:var(--muted);font-size:.8rem}
@@ -24,7 +24,7 @@ h3{font-size:.78rem;letter-spacing:.07em;text-transform:uppercase;color:var(--mu
 .fact p{margin:2px 0 0;color:var(--muted);font-size:.78rem;line-height:1.35}
 .charts{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:14px}
 .card{margin:0;padding:14px 16px;min-width:0}
-.charts .wide,.charts .card:last-child:nth-child(odd):not(.wide ~ .card){grid-column:1/-1}
+.charts .wide,.charts .bars{grid-column:1/-1}
 @media (max-width:760px){.charts{grid-template-columns:minmax(0,1fr)}main{padding:18px 12px 40px}.card{padding:12px 10px}
 .facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:8px}.fact dd{font-size:1.15rem}h1{font-size:1.35rem}}
 figcaption{display:flex;justify-content:space-between;align-items:baseline;gap:8px}
@@ -40,6 +40,7 @@ button:hover,button[aria-pressed=true]{color:var(--text);border-color:var(--mute
 .log .sheet.logarithmic{display:block}
 .area{display:block;overflow:visible;font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
 font-variant-numeric:tabular-nums}
+.area text{paint-order:stroke;stroke:var(--card);stroke-width:3px;stroke-linejoin:round}
 .plot .sheet{touch-action:pan-y;cursor:crosshair}
 .cursor{position:absolute;width:1px;background:var(--muted);pointer-events:none;opacity:.7}
 .tip{position:absolute;pointer-events:none;background:var(--card);border:1px solid var(--grid);border-radius:8px;padding:6px 9px;
@@ -58,7 +59,7 @@ td small{color:var(--muted)}
 .stack>*{margin-top:14px}
 summary{cursor:pointer;font-weight:600}
 pre{overflow-x:auto;font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace;margin:12px 0 0}
-.warn{color:var(--alarm)}
+.warn{color:var(--alarm);font-size:.85rem;margin:10px 0 0}
 footer{color:var(--muted);font-size:.8rem;margin-top:28px}
 @media print{body{background:#fff}.tools{display:none}.card,.fact{break-inside:avoid}}
 )";

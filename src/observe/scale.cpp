@@ -51,7 +51,7 @@ std::vector<double> Scale::ticks(int count) const {
   std::vector<double> ticks = log_ticks(low, high, count);
   if (ticks.size() >= 3) return ticks;
   // Less than a decade: the numbers of a linear axis say more.
-  ticks = nice_ticks(low, high, count);
+  ticks = nice_ticks(low, high, count + 3);
   std::erase_if(ticks, [&](double tick) { return tick < low || tick > high; });
   return ticks;
 }

@@ -95,6 +95,8 @@ TEST(Verbs, EveryVerbHasHelpWithAnExample) {
                            "data train-tokenizer",
                            "checkpoint inspect",
                            "checkpoint verify",
+                           "report run",
+                           "watch",
                            "bench step",
                            "bench comm",
                            "bench data"}) {
