@@ -71,6 +71,7 @@ std::string describe_reading(const Options& options, const observe::RunEvents& l
       fmt::format("reference step time {:.6g} s ({})\n", wall.reference_step_time,
                   options.reference_step_time ? "--reference-step-time" : "the median of the log's own steps");
   if (goodput.progress) text += fmt::format("goodput by steps {:.2f}%, ", goodput.percentage());
+  if (!options.reference_step_time) text += "goodput by steps needs --reference-step-time; ";
   text += fmt::format("goodput by time {:.2f}%; {} steps kept\n", wall.productive_fraction() * 100.0, wall.kept_steps);
   text += fmt::format("{} lines read", log.lines);
   if (log.bad_lines > 0) text += fmt::format(", {} torn, damaged or foreign left out", log.bad_lines);

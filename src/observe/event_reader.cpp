@@ -17,9 +17,8 @@ constexpr size_t kFirstLimit = size_t{1} << 20;
 constexpr size_t kJobsNamed = 100;
 constexpr size_t kReasonsKept = 10'000;
 constexpr size_t kReasonLength = 300;
-constexpr int64_t kMicros = 1'000'000;
+constexpr double kMicros = 1e6;
 constexpr double kLongestSpan = 1e9;  // seconds; what claims more is no measurement
-constexpr int64_t kClockSlack = kMicros / 2;
 
 // The end of a line of events.jsonl: ,"crc":"0123456789abcdef"}
 constexpr std::string_view kCrcKey = ",\"crc\":\"";
@@ -68,6 +67,45 @@ std::optional<RunEventKind> kind_of_megalith(std::string_view name) {
   return kind_of_google(name);
 }
 
+struct MegalithLine {
+  const JsonMember* run = nullptr;
+  std::string_view event;
+  BootClocks::Reading clock;
+  int64_t step = -1;
+  bool begins = false;  // a span
+  bool is_of_rank_0 = true;
+};
+
+std::optional<MegalithLine> megalith_line(const std::vector<JsonMember>& members) {
+  const JsonMember* run = find(members, "run");
+  const JsonMember* event = find(members, "event");
+  const JsonMember* phase = find(members, "phase");
+  const JsonMember* time = find(members, "time");
+  const JsonMember* monotonic = find(members, "mono");
+  const JsonMember* boot = find(members, "boot");
+  const JsonMember* generation = find(members, "generation");
+  const JsonMember* step = find(members, "step");
+  const JsonMember* rank = find(members, "rank");
+  for (const JsonMember* needed : {run, event, phase, time, monotonic, boot, generation, step, rank}) {
+    if (needed == nullptr) return std::nullopt;
+  }
+  const std::optional<int64_t> wall = parse_timestamp(time->text);
+  const std::optional<double> seconds = number_of(*monotonic);
+  const std::optional<int64_t> starts = whole_number_of(*generation);
+  const std::optional<int64_t> steps = whole_number_of(*step);
+  if (!wall || !seconds || !(std::abs(*seconds) < kLongestSpan) || !starts || !steps || *steps < -1)
+    return std::nullopt;
+  return MegalithLine{.run = run,
+                      .event = event->text,
+                      .clock = {.boot = boot->text,
+                                .wall = *wall,
+                                .monotonic = std::llround(*seconds * kMicros),
+                                .generation = *starts},
+                      .step = *steps,
+                      .begins = phase->text == "begin",
+                      .is_of_rank_0 = rank->text == "0"};
+}
+
 bool comes_from_every_node(RunEventKind kind) {
   return kind == RunEventKind::started || kind == RunEventKind::terminated;
 }
@@ -76,31 +114,6 @@ bool is_before(const RunEvent& a, const RunEvent& b) {
   return std::tie(a.micros, a.kind, a.step, a.open) < std::tie(b.micros, b.kind, b.step, b.open);
 }
 }  // namespace
-
-BootClocks::Boot& BootClocks::boot_of(const Reading& reading) {
-  if (last_ < boots_.size() && boots_[last_].id == reading.boot) return boots_[last_];
-  const auto known = std::find_if(boots_.begin(), boots_.end(), [&](const Boot& b) { return b.id == reading.boot; });
-  last_ = static_cast<size_t>(known - boots_.begin());
-  if (known != boots_.end()) return *known;
-  const int64_t offset = reading.wall - reading.monotonic;
-  const bool behind = reading.generation > newest_generation_ && newest_generation_ >= 0 && reading.wall < newest_;
-  if (behind) ++steps_;
-  boots_.push_back({.id = std::string(reading.boot),
-                    .offset = behind ? newest_ - reading.monotonic : offset,
-                    .wall_offset = offset});
-  return boots_.back();
-}
-
-int64_t BootClocks::align(const Reading& reading) {
-  Boot& boot = boot_of(reading);
-  const int64_t wall_offset = reading.wall - reading.monotonic;
-  if (std::abs(wall_offset - boot.wall_offset) > kClockSlack) ++steps_;
-  boot.wall_offset = wall_offset;
-  const int64_t time = reading.monotonic + boot.offset;
-  if (time > newest_) newest_ = time;
-  newest_generation_ = std::max(newest_generation_, reading.generation);
-  return time;
-}
 
 EventCollector::EventCollector(std::string job) : limit_(kFirstLimit) {
   log_.job = std::move(job);
@@ -162,32 +175,15 @@ bool EventCollector::take_google() {
 }
 
 bool EventCollector::take_megalith() {
-  const JsonMember* name = find(members_, "event");
-  const JsonMember* run = find(members_, "run");
-  const JsonMember* time = find(members_, "time");
-  const JsonMember* monotonic = find(members_, "mono");
-  const JsonMember* boot = find(members_, "boot");
-  const JsonMember* phase = find(members_, "phase");
-  const JsonMember* step = find(members_, "step");
-  const JsonMember* generation = find(members_, "generation");
-  for (const JsonMember* needed : {name, run, time, monotonic, boot, phase, step, generation}) {
-    if (needed == nullptr) return false;
-  }
-  const std::optional<int64_t> wall = parse_timestamp(time->text);
-  const std::optional<double> seconds = number_of(*monotonic);
-  const std::optional<int64_t> steps = whole_number_of(*step);
-  const std::optional<int64_t> starts = whole_number_of(*generation);
-  if (!wall || !seconds || !(std::abs(*seconds) < kLongestSpan) || !steps || *steps < -1 || !starts) return false;
-  if (!is_wanted(*run)) return true;
+  const std::optional<MegalithLine> line = megalith_line(members_);
+  if (!line) return false;
+  if (!is_wanted(*line->run)) return true;
   log_.format = EventFormat::megalith;
-  const int64_t micros = clocks_.align(
-      {.boot = boot->text, .wall = *wall, .monotonic = std::llround(*seconds * kMicros), .generation = *starts});
-  const std::optional<RunEventKind> kind = kind_of_megalith(name->text);
-  const JsonMember* rank = find(members_, "rank");
-  const bool speaks_for_all = rank == nullptr || rank->text == "0";
-  if (!kind || (!speaks_for_all && !comes_from_every_node(*kind))) return true;
+  const int64_t micros = clocks_.align(line->clock);
+  const std::optional<RunEventKind> kind = kind_of_megalith(line->event);
+  if (!kind || (!line->is_of_rank_0 && !comes_from_every_node(*kind))) return true;
 
-  RunEvent event{.micros = micros, .step = *steps, .kind = *kind, .open = phase->text == "begin"};
+  RunEvent event{.micros = micros, .step = line->step, .kind = *kind, .open = line->begins};
   if (*kind == RunEventKind::train_step) {
     const JsonMember* metrics = find(members_, "kind", "fields");
     if (metrics == nullptr || metrics->text != "train") return true;
@@ -198,7 +194,7 @@ bool EventCollector::take_megalith() {
   }
   if (*kind == RunEventKind::terminated) {
     // A job that fails does not say how far it came.
-    event.planned = *steps >= 0;
+    event.planned = line->step >= 0;
     if (const JsonMember* reason = find(members_, "reason")) event.reason = keep_reason(*reason);
   }
   return keep(event);
@@ -226,6 +222,10 @@ RunEvents EventCollector::finish() && {
   sort_and_thin();
   log_.clock_steps = clocks_.steps();
   return std::move(log_);
+}
+
+bool is_intact_event_line(std::string_view line) {
+  return has_crc(line) && crc_fits(line);
 }
 
 RunEvents read_run_events(const std::filesystem::path& file, const std::string& job) {

@@ -37,7 +37,7 @@ Goodput measure_goodput(const RunEvents& log, std::optional<double> reference_st
 
 // The calculator's header and table, byte for byte.
 std::string goodput_table(const RunEvents& log, const Goodput& goodput);
-// The breakdown, in total and per incident.
+// The breakdown, in total and per incident (of many, the longest).
 std::string wall_time_tables(const WallTime& wall);
 // Every slice of the timeline.
 std::string slice_table(const WallTime& wall);

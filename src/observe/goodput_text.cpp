@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
@@ -15,6 +15,7 @@ using nlohmann::ordered_json;
 
 namespace {
 constexpr int64_t kReasonColumns = 60;
+constexpr size_t kIncidentsShown = 100;
 
 // As Python prints round(number, 2): 9.8, not 9.80.
 std::string two_decimals(double number) {
@@ -40,19 +41,30 @@ ordered_json seconds_json(const UseSeconds& seconds) {
   return object;
 }
 
-std::string incident_table(const WallTime& wall) {
+// The longest ones, in the order of time.
+std::vector<Incident> longest(std::vector<Incident> incidents, size_t count) {
+  if (incidents.size() <= count) return incidents;
+  const auto length = [](const Incident& incident) { return incident.end - incident.begin; };
+  std::nth_element(incidents.begin(), incidents.begin() + static_cast<std::ptrdiff_t>(count), incidents.end(),
+                   [&](const Incident& a, const Incident& b) { return length(a) > length(b); });
+  incidents.resize(count);
+  std::sort(incidents.begin(), incidents.end(), [](const Incident& a, const Incident& b) { return a.begin < b.begin; });
+  return incidents;
+}
+
+std::string incident_table(const std::vector<Incident>& incidents) {
   TextRow header{"incident", "last step", "resumed at", "lost"};
   std::vector<TimeUse> shown;
   for (size_t use = 0; use < kTimeUses; ++use) {
     double total = 0.0;
-    for (const Incident& incident : wall.incidents) total += incident.seconds[use];
+    for (const Incident& incident : incidents) total += incident.seconds[use];
     if (total == 0.0) continue;
     shown.push_back(static_cast<TimeUse>(use));
     header.emplace_back(label_of(shown.back()));
   }
   header.emplace_back("reason");
   std::vector<TextRow> rows;
-  for (const Incident& incident : wall.incidents) {
+  for (const Incident& incident : incidents) {
     TextRow row{utc_timestamp(incident.begin).substr(0, 19), std::to_string(incident.last_step),
                 incident.resumed_step < 0 ? "-" : std::to_string(incident.resumed_step),
                 fmt::format("{:.1f}", incident.end - incident.begin)};
@@ -92,9 +104,11 @@ std::string wall_time_tables(const WallTime& wall) {
   }
   rows.push_back({"total", fmt::format("{:.3f}", wall.total()), percent(wall.total(), wall.total())});
   std::string text = plain_table({"wall time", "seconds", "share"}, rows);
-  if (!wall.incidents.empty())
-    text += fmt::format("\n{} incidents (seconds, times in UTC)\n{}", wall.incidents.size(), incident_table(wall));
-  return text;
+  if (wall.incidents.empty()) return text;
+  const size_t count = wall.incidents.size();
+  const std::string which = count > kIncidentsShown ? fmt::format(", the {} longest", kIncidentsShown) : "";
+  return text + fmt::format("\n{} incident{}{} (seconds, times in UTC)\n{}", count, count == 1 ? "" : "s", which,
+                            incident_table(longest(wall.incidents, kIncidentsShown)));
 }
 
 std::string slice_table(const WallTime& wall) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,10 +11,17 @@
 namespace megalith::observe {
 
 namespace {
+// In windows, since a log may end all its lines with the same one of the two, and looking for the other goes far.
 size_t find_line_end(std::string_view text) {
-  const size_t newline = text.find('\n');
-  const size_t carriage_return = text.substr(0, newline).find('\r');
-  return carriage_return != std::string_view::npos ? carriage_return : newline;
+  constexpr size_t kWindow = 4096;
+  for (size_t at = 0; at < text.size(); at += kWindow) {
+    const std::string_view window = text.substr(at, kWindow);
+    const size_t newline = window.find('\n');
+    const size_t carriage_return = window.substr(0, newline).find('\r');
+    const size_t end = std::min(newline, carriage_return);
+    if (end != std::string_view::npos) return at + end;
+  }
+  return std::string_view::npos;
 }
 }  // namespace
 

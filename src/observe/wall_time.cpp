@@ -10,6 +10,8 @@ namespace megalith::observe {
 namespace {
 constexpr double kMicros = 1e6;
 constexpr int64_t kSlices = 2000;
+// Microseconds between two activities that belong to the second one: a log takes as long to write a line.
+constexpr int64_t kRounding = 1000;
 
 TimeUse use_of(RunEventKind span) {
   if (span == RunEventKind::load) return TimeUse::checkpoint_load;
@@ -29,7 +31,8 @@ class Explainer {
         pace_(pace_of(log, attempts_)),
         reference_(reference.value_or(pace_.step)),
         end_(log.events.back().micros),
-        timeline_(log.events.front().micros, (end_ - log.events.front().micros) / kSlices) {}
+        timeline_(log.events.front().micros, (end_ - log.events.front().micros) / kSlices),
+        kept_(timeline_.mark()) {}
 
   WallTime explain() {
     for (size_t i = 0; i < attempts_.size(); ++i) {
@@ -55,9 +58,10 @@ class Explainer {
     timeline_.add(is_first ? TimeUse::start_up : TimeUse::restart, attempt.all_started);
     ready_ = false;
     loses_ = false;
-    last_step_ = std::max(last_step_, attempt.loaded_step);
+    if (attempt.loaded_step >= 0) last_step_ = attempt.loaded_step;
     for_each_activity(log_, attempt, [&](const Activity& activity) {
-      timeline_.add(ready_ ? TimeUse::unknown : TimeUse::start_up, activity.begin);
+      if (activity.begin > timeline_.now() + kRounding)
+        timeline_.add(ready_ ? TimeUse::unknown : TimeUse::start_up, activity.begin);
       if (activity.kind == RunEventKind::train_step) {
         if (!ready_) warm_up(attempt, activity);
         explain_steps(attempt, activity);
