@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "config/document.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "observe/dllogger_reader.h"
 #include "observe/events.h"
 #include "observe/timestamp.h"
 
 namespace megalith::observe {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 using namespace std::string_literals;
 
 namespace {
@@ -51,16 +50,6 @@ std::optional<double> number_of(const Value& value) {
   return std::nullopt;
 }
 
-// Python's bare NaN and Infinity are no JSON.
-std::string without_bare_words(std::string text) {
-  for (const char* word : {": NaN", ": Infinity", ": -Infinity"}) {
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
-      text.replace(at, std::char_traits<char>::length(word), ": null");
-    }
-  }
-  return text;
-}
-
 std::map<std::string, std::string> flat_yaml(const std::string& text) {
   std::map<std::string, std::string> settings;
   config::Document document;
@@ -74,14 +63,16 @@ std::map<std::string, std::string> flat_yaml(const std::string& text) {
 }
 
 // "cfg/optim/lr" of NeMo's record is our model.optim.lr.
-std::map<std::string, std::string> flat_parameters(const ordered_json& record) {
-  std::map<std::string, std::string> settings;
-  for (const auto& [key, value] : record.items()) {
-    std::string name = key.starts_with("cfg/") ? "model/" + key.substr(4) : key;
-    std::replace(name.begin(), name.end(), '/', '.');
-    settings[name] = value.is_string() ? value.get<std::string>() : value.dump();
-  }
-  return settings;
+std::string own_name_of(std::string_view key) {
+  std::string name = key.starts_with("cfg/") ? "model/" + std::string(key.substr(4)) : std::string(key);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+double seconds_in(const JsonMember& timestamp) {
+  double seconds = 0.0;  // a string, as Python's str() writes it
+  std::from_chars(timestamp.text.data(), timestamp.text.data() + timestamp.text.size(), seconds);
+  return seconds;
 }
 
 }  // namespace
@@ -135,8 +126,7 @@ void RunReader::take_event(std::string_view line) {
   history_.run_id = logged->run_id;
   if (std::find(history_.nodes.begin(), history_.nodes.end(), logged->node) == history_.nodes.end())
     history_.nodes.push_back(logged->node);
-  if (history_.first_time == 0.0) history_.first_time = time;
-  history_.last_time = std::max(history_.last_time, time);
+  take_time(time, -1);
   if (event.name == "metrics") return take_metrics(*logged, time);
   if (event.name == "job_started") {
     history_.starts.push_back({.time = time, .step = std::max<int64_t>(0, event.step)});
@@ -156,7 +146,7 @@ void RunReader::take_metrics(const LoggedEvent& logged, double time) {
   if (std::find(fields.begin(), fields.end(), std::pair(std::string("kind"), Value("train"s))) == fields.end()) return;
   events_have_steps_ = true;
   history_.last_step = step;
-  history_.time_of_step.set(step, time);
+  take_time(time, step);
 }
 
 void RunReader::set_number(std::string_view name, int64_t step, double value) {
@@ -190,34 +180,46 @@ void RunReader::take_span(const LoggedEvent& logged) {
 
 void RunReader::take_dllogger(std::string_view line) {
   ++lines_;
-  ordered_json record;
-  if (line.starts_with("DLLL "))
-    record = ordered_json::parse(without_bare_words(std::string(line.substr(5))), nullptr, false);
-  if (!record.is_object() || !record.contains("step") || !record.contains("data") || !record["data"].is_object()) {
+  constexpr size_t kPrefix = 4;  // DLLL
+  const JsonMember* step = nullptr;
+  const JsonMember* timestamp = nullptr;
+  if (is_dllogger_line(line) && scan_json_object(line.substr(kPrefix), members_)) {
+    for (const JsonMember& member : members_) {
+      if (member.parent.empty() && member.key == "step") step = &member;
+      if (member.parent.empty() && member.key == "timestamp") timestamp = &member;
+    }
+  }
+  if (step == nullptr) {
     ++history_.unreadable_lines;
     return;
   }
-  const ordered_json& data = record["data"];
-  if (record["step"] == "PARAMETER" && !config_read_) {
-    history_.config = data.dump(2, ' ', false, ordered_json::error_handler_t::replace);
-    history_.settings = flat_parameters(data);
-  }
-  if (!record["step"].is_number_integer()) return;
-  const auto step = record["step"].get<int64_t>();
-  for (const auto& [name, value] : data.items()) {
-    const double number = value.is_number() ? value.get<double>() : kNan;
+  if (step->text == "PARAMETER") take_parameters();
+  const std::optional<int64_t> number = whole_number_of(*step);
+  if (!number) return;
+  for (const JsonMember& member : members_) {
+    if (member.parent != "data") continue;
     // NeMo's moving mean, where nobody logged the step itself.
-    set_number(name == "train_step_timing in s" ? "step_time" : name, step, number);
+    const std::string_view name = member.key == "train_step_timing in s" ? "step_time" : member.key;
+    set_number(name, *number, number_of(member).value_or(kNan));
+    if (name == "reduced_train_loss") history_.last_step = number;
   }
-  if (record.contains("timestamp") && record["timestamp"].is_string()) {
-    const auto text = record["timestamp"].get<std::string>();
-    double time = 0.0;
-    std::from_chars(text.data(), text.data() + text.size(), time);
-    if (history_.first_time == 0.0) history_.first_time = time;
-    history_.last_time = std::max(history_.last_time, time);
-    history_.time_of_step.set(step, time);
+  if (timestamp != nullptr) take_time(seconds_in(*timestamp), *number);
+}
+
+void RunReader::take_parameters() {
+  if (config_read_) return;
+  history_.config.clear();
+  for (const JsonMember& member : members_) {
+    if (member.parent != "data") continue;
+    history_.settings[own_name_of(member.key)] = text_of(member);
+    history_.config += std::string(member.key) + ": " + text_of(member) + "\n";
   }
-  if (data.contains("reduced_train_loss")) history_.last_step = step;
+}
+
+void RunReader::take_time(double time, int64_t step) {
+  if (history_.first_time == 0.0) history_.first_time = time;
+  history_.last_time = std::max(history_.last_time, time);
+  if (step >= 0) history_.time_of_step.set(step, time);
 }
 
 }  // namespace megalith::observe

@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "observe/json_scan.h"
 #include "observe/line_tail.h"
 #include "observe/run_history.h"
 
@@ -32,6 +33,9 @@ class RunReader {
   void take_metrics(const LoggedEvent& logged, double time);
   void take_span(const LoggedEvent& logged);
   void take_dllogger(std::string_view line);
+  void take_parameters();
+  // `step` -1: of no step.
+  void take_time(double time, int64_t step);
   void set_number(std::string_view name, int64_t step, double value);
   void forget();
 
@@ -43,6 +47,7 @@ class RunReader {
   bool config_read_ = false;
   std::set<SpanKey> open_spans_;
   int64_t lines_ = 0;
+  std::vector<JsonMember> members_;  // of the line being read
 };
 
 }  // namespace megalith::observe
