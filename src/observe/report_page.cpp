@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "observe/html.h"
+#include "observe/report_compare.h"
 #include "observe/report_facts.h"
 #include "observe/report_words.h"
 #include "observe/svg_plot.h"
@@ -57,6 +58,10 @@ std::string warnings(const std::vector<ReportedRun>& runs) {
       html += fmt::format(
           "<p class=\"warn\">{}: {} lines of the logs could not be read (torn by a crash or damaged).</p>\n",
           escape_html(run.name), run.history.unreadable_lines);
+    }
+    if (run.history.skipped_steps > 0) {
+      html += fmt::format("<p class=\"warn\">{}: {} updates were skipped because a gradient was not finite.</p>\n",
+                          escape_html(run.name), run.history.skipped_steps);
     }
     int64_t broken = 0;
     double first = 0.0;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 
-#include "observe/histogram.h"
 #include "observe/palette.h"
+#include "observe/report_shares.h"
 #include "observe/report_time.h"
-#include "observe/report_words.h"
 
 namespace megalith::observe {
 
@@ -19,7 +19,6 @@ namespace {
 constexpr const char* kLearning = "Learning";
 constexpr const char* kSpeed = "Speed";
 constexpr const char* kMemory = "Memory";
-constexpr size_t kBins = 60;
 
 // How far a run is: in steps, or in millions of tokens where runs take different numbers of tokens in a step.
 struct Progress {
@@ -76,7 +75,8 @@ class Gallery {
     plot.x_label = progress_.label;
     for (size_t i = 0; i < runs_.size(); ++i) {
       const std::vector<Point> points = progress_.along(runs_[i], points_of(runs_[i].history));
-      if (points.empty()) continue;
+      const bool says_something = std::any_of(points.begin(), points.end(), [](const Point& p) { return p.y != 0.0; });
+      if (!says_something) continue;
       const bool alone = runs_.size() == 1;
       const size_t window = smoothing_window(points.size());
       const std::string label = alone ? fmt::format("mean of {} steps", window) : runs_[i].name;
@@ -134,79 +134,6 @@ class Gallery {
     if (!plot.series.empty()) pictures_.push_back({kLearning, std::move(plot)});
   }
 
-  void add_step_times() {
-    std::vector<std::vector<double>> values;
-    Scale range;
-    for (const ReportedRun& run : runs_) {
-      values.push_back(sorted_values(run.history.curve("step_time").points()));
-      if (values.back().empty()) continue;
-      range.take(quantile(values.back(), 0.002));
-      range.take(quantile(values.back(), 0.99));
-    }
-    if (range.low > range.high) return;
-    range.make_usable();
-    const double end = range.high + (range.high - range.low) * 0.1;
-    const double begin = std::max(0.0, range.low - (range.high - range.low) * 0.05);
-    Plot plot{.name = "step-time-distribution",
-              .title = "Step times",
-              .x_label = "seconds",
-              .y_label = "% of steps",
-              .from_zero = true,
-              .column_width = (end - begin) / static_cast<double>(kBins)};
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      if (values[i].empty()) continue;
-      const bool alone = runs_.size() == 1;
-      const Histogram histogram = histogram_of(values[i], begin, end, kBins);
-      plot.series.push_back({alone ? "% of steps" : runs_[i].name, std::string(alone ? "time" : ink_of_run(i)),
-                             histogram.percentages(), Mark::columns});
-      if (!alone) continue;
-      plot.moments = {{quantile(values[i], 0.5), "median"}, {quantile(values[i], 0.99), "99%"}};
-      if (histogram.above > 0)
-        plot.y_label += fmt::format(", {} slower", with_thousands(static_cast<double>(histogram.above)));
-    }
-    pictures_.push_back({kSpeed, std::move(plot)});
-  }
-
-  void add_memory() {
-    Bars bars{.name = "memory", .title = "Memory by arena, of one rank"};
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      std::vector<std::pair<std::string, double>> arenas(runs_[i].history.memory.begin(),
-                                                         runs_[i].history.memory.end());
-      std::stable_sort(arenas.begin(), arenas.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-      for (const auto& [arena, bytes] : arenas) {
-        const bool alone = runs_.size() == 1;
-        const std::string size = bytes_in_words(bytes);
-        bars.bars.push_back({.label = alone ? arena : fmt::format("{}, {}", arena, runs_[i].name),
-                             .parts = {{arena, std::string(alone ? "memory" : ink_of_run(i)), bytes, size}},
-                             .value = size});
-      }
-    }
-    if (runs_.size() > 1) {
-      std::stable_sort(bars.bars.begin(), bars.bars.end(),
-                       [](const Bar& a, const Bar& b) { return a.parts.front().label < b.parts.front().label; });
-    }
-    if (!bars.bars.empty()) pictures_.push_back({kMemory, std::move(bars)});
-  }
-
-  void add_slowest_ranks() {
-    if (runs_.size() > 1 || runs_.front().history.slowest_ranks.empty()) return;
-    const auto& counts = runs_.front().history.slowest_ranks;
-    std::vector<std::pair<int64_t, int64_t>> ranks(counts.begin(), counts.end());
-    std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-    int64_t all = 0;
-    for (const auto& [rank, count] : ranks) all += count;
-    if (ranks.size() > 8) ranks.resize(8);
-    Bars bars{.name = "slowest-ranks", .title = "Who was the slowest"};
-    for (const auto& [rank, count] : ranks) {
-      const std::string share =
-          fmt::format("{:.3g}% of steps", 100.0 * static_cast<double>(count) / static_cast<double>(all));
-      bars.bars.push_back({.label = fmt::format("rank {}", rank),
-                           .parts = {{"steps", "alarm", static_cast<double>(count), share}},
-                           .value = share});
-    }
-    pictures_.push_back({kSpeed, std::move(bars)});
-  }
-
   void add_all() {
     add_loss();
     add_loss_by_time();
@@ -218,7 +145,7 @@ class Gallery {
     add_curve(kSpeed,
               {.name = "step-time", .title = "Step time", .y_label = "seconds", .from_zero = true, .offers_log = true},
               "time", logged("step_time"));
-    add_step_times();
+    add(kSpeed, step_time_distribution(runs_));
     add_curve(kSpeed, {.name = "mfu", .title = "MFU", .y_label = "% of the peak", .from_zero = true}, "train",
               logged("mfu", 100.0));
     add_curve(kSpeed, {.name = "floor", .title = "Share of the floor", .y_label = "%", .from_zero = true}, "train",
@@ -230,13 +157,24 @@ class Gallery {
         kSpeed,
         {.name = "communication", .title = "Exposed communication", .y_label = "seconds of a step", .from_zero = true},
         "train", logged("communication_exposed"));
+    add_curve(kSpeed,
+              {.name = "checkpoint-stall",
+               .title = "Standing still for checkpoints",
+               .y_label = "seconds of a step",
+               .from_zero = true},
+              "validation", logged("checkpoint_stall"));
     add_curve(
         kSpeed,
         {.name = "rank-spread", .title = "Spread of the ranks", .y_label = "seconds of a step", .from_zero = true},
         "alarm", logged("rank_spread"));
-    add_slowest_ranks();
+    add(kSpeed, slowest_ranks(runs_));
     for (Picture& picture : time_pictures(runs_)) pictures_.push_back(std::move(picture));
-    add_memory();
+    add(kMemory, memory_by_arena(runs_));
+  }
+
+  template <class Drawn>
+  void add(const char* section, std::optional<Drawn> drawn) {
+    if (drawn) pictures_.push_back({section, std::move(*drawn)});
   }
 
   std::vector<Picture> take() { return std::move(pictures_); }

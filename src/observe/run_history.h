@@ -47,6 +47,7 @@ struct RunHistory {
   std::optional<int64_t> last_step;          // the newest training step, 0-based
   std::optional<int64_t> saved_steps;        // that the newest checkpoint has behind it
   double consumed_samples = 0.0;
+  int64_t skipped_steps = 0;  // whose gradients were not finite
 
   std::string config;                           // YAML, or the parameters of dllogger.json
   std::map<std::string, std::string> settings;  // the same, flat: "model.optim.lr" -> "0.001"

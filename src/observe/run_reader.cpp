@@ -19,18 +19,10 @@ using namespace std::string_literals;
 namespace {
 
 // Kept for every step; of other numbers the newest is enough, or nobody draws them.
-constexpr std::string_view kCurves[] = {"reduced_train_loss",
-                                        "lr",
-                                        "grad_norm",
-                                        "step_time",
-                                        "tokens_per_second",
-                                        "tflops",
-                                        "mfu",
-                                        "floor_fraction",
-                                        "data_wait",
-                                        "communication_exposed",
-                                        "checkpoint_stall",
-                                        "rank_spread"};
+constexpr std::string_view kCurves[] = {
+    "reduced_train_loss", "lr",  "grad_norm",      "step_time", "tokens_per_second",     "tflops",
+    "tflops_per_rank",    "mfu", "floor_fraction", "data_wait", "communication_exposed", "checkpoint_stall",
+    "rank_spread"};
 constexpr std::string_view kMemory = "memory.";
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -154,10 +146,14 @@ void RunReader::set_number(std::string_view name, int64_t step, double value) {
     history_.validation_loss.set(step, value);
   } else if (name == "slowest_rank") {
     ++history_.slowest_ranks[static_cast<int64_t>(value)];
+  } else if (name == "skipped") {
+    history_.skipped_steps += value != 0.0 ? 1 : 0;
   } else if (name == "consumed_samples") {
     history_.consumed_samples = value;
   } else if (name.starts_with(kMemory)) {
-    history_.memory[std::string(name.substr(kMemory.size()))] = value;
+    std::string arena(name.substr(kMemory.size()));
+    std::replace(arena.begin(), arena.end(), '_', ' ');
+    history_.memory[arena] = value;
   } else if (std::find(std::begin(kCurves), std::end(kCurves), name) != std::end(kCurves)) {
     history_.curves[std::string(name)].set(step, value);
   }

@@ -10,14 +10,11 @@
 #include "observe/scale.h"
 #include "observe/sparkline.h"
 #include "observe/styled_line.h"
+#include "observe/watch_numbers.h"
 
 namespace megalith::observe {
 
 namespace {
-
-constexpr int64_t kLabel = 13;  // columns before the numbers
-constexpr int64_t kValue = 36;  // columns before the sparklines
-constexpr size_t kRecentSteps = 200;
 
 double stall_limit(const RunHistory& history, const WatchView& view) {
   constexpr double kShortest = 120.0, kSteps = 20.0;
@@ -44,7 +41,7 @@ class Frame {
     add_heading();
     add_progress();
     add_losses();
-    const std::vector<StyledLine> numbers = number_lines();
+    const std::vector<StyledLine> numbers = watch_numbers(history_, view_);
     const int64_t room = view_.height - static_cast<int64_t>(lines_.size() + numbers.size()) - 2;
     add_loss_curve(std::min<int64_t>(room, 14));
     lines_.insert(lines_.end(), numbers.begin(), numbers.end());
@@ -112,7 +109,7 @@ class Frame {
     new_line();
     const std::vector<Point>& points = history_.curve("reduced_train_loss").points();
     const size_t window = smoothing_window(points.size());
-    StyledLine& line = new_line().add("loss").pad_to(kLabel).add(fmt::format("{:.4f}", *loss), style::kBold);
+    StyledLine& line = new_line().add("loss").pad_to(kWatchLabel).add(fmt::format("{:.4f}", *loss), style::kBold);
     if (window > 1) line.add(fmt::format("  mean {:.4f}", smooth(points, 2 * window).back().y), style::kDim);
     if (const auto validation = history_.validation_loss.last())
       line.add("  validation ").add(fmt::format("{:.4f}", *validation), style::kBold);
@@ -131,7 +128,9 @@ class Frame {
     // The first few steps of a long run would leave no room for the others.
     const double high = quantile(sorted, sorted.size() > 50 ? 0.98 : 1.0);
     if (rows == 1) {
-      new_line().pad_to(kLabel).add(sparkline(means_by_column(points, static_cast<size_t>(width - 4))), style::kBlue);
+      new_line()
+          .pad_to(kWatchLabel)
+          .add(sparkline(means_by_column(points, static_cast<size_t>(width - 4))), style::kBlue);
       return;
     }
     const std::vector<std::string> curve = dotted_curve(means, static_cast<size_t>(rows), sorted.front(), high);
@@ -140,88 +139,6 @@ class Frame {
           i == 0 ? fmt::format("{:.3g}", high) : (i + 1 == curve.size() ? fmt::format("{:.3g}", sorted.front()) : "");
       new_line().add(fmt::format("{:>7} ", label), style::kDim).add(curve[i], style::kBlue);
     }
-  }
-
-  void add_number(std::vector<StyledLine>& lines, const char* label, const std::string& value,
-                  const std::vector<Point>& points) const {
-    StyledLine line;
-    line.add(label).pad_to(kLabel).add(value, style::kBold);
-    const int64_t room = view_.width - kValue;
-    if (room >= 8 && points.size() > 1)
-      line.pad_to(kValue - 1)
-          .add(" ")
-          .add(sparkline(means_by_column(points, static_cast<size_t>(std::min<int64_t>(room, 60)))), style::kBlue);
-    lines.push_back(std::move(line));
-  }
-
-  std::optional<double> recent(const std::vector<Point>& points) const {
-    const size_t count = std::min(points.size(), kRecentSteps);
-    const std::vector<double> values = sorted_values({points.end() - static_cast<std::ptrdiff_t>(count), points.end()});
-    return values.empty() ? std::nullopt : std::optional(quantile(values, 0.5));
-  }
-
-  std::vector<StyledLine> number_lines() const {
-    std::vector<StyledLine> lines(1);
-    const std::vector<Point> speed = throughput_of(history_);
-    if (const auto value = recent(speed)) add_number(lines, "tokens/s", with_thousands(*value), speed);
-    const std::vector<Point>& times = history_.curve("step_time").points();
-    if (const auto value = recent(times)) add_number(lines, "step time", in_words(*value), times);
-    const std::vector<Point>& mfu = history_.curve("mfu").points();
-    if (const auto value = recent(mfu)) add_number(lines, "MFU", fmt::format("{:.1f}%", 100.0 * *value), mfu);
-    const std::vector<Point>& tflops = history_.curve("tflops").points();
-    if (const auto value = recent(tflops); value && mfu.empty())
-      add_number(lines, "TFLOPS", fmt::format("{:.3g}", *value), tflops);
-    const std::vector<Point>& norms = history_.curve("grad_norm").points();
-    if (const auto value = recent(norms)) add_number(lines, "grad norm", fmt::format("{:.3g}", *value), norms);
-    add_memory(lines);
-    add_slowest(lines);
-    add_checkpoint(lines);
-    if (history_.last_time > 0.0) {
-      lines.emplace_back()
-          .add("last line")
-          .pad_to(kLabel)
-          .add(fmt::format("{} ago", in_words(std::round(std::max(0.0, view_.now - history_.last_time)))), style::kDim);
-    }
-    return lines;
-  }
-
-  void add_memory(std::vector<StyledLine>& lines) const {
-    if (history_.memory.empty()) return;
-    std::vector<std::pair<std::string, double>> arenas(history_.memory.begin(), history_.memory.end());
-    std::stable_sort(arenas.begin(), arenas.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-    double sum = 0.0;
-    std::string words;
-    for (const auto& [arena, bytes] : arenas) {
-      sum += bytes;
-      if (bytes > 0.0) words += fmt::format("{}{} {}", words.empty() ? "  " : ", ", arena, bytes_in_words(bytes));
-    }
-    lines.emplace_back().add("memory").pad_to(kLabel).add(bytes_in_words(sum), style::kBold).add(words, style::kDim);
-  }
-
-  void add_slowest(std::vector<StyledLine>& lines) const {
-    const auto& counts = history_.slowest_ranks;
-    if (counts.empty()) return;
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    int64_t all = 0;
-    for (const auto& [rank, count] : counts) all += count;
-    StyledLine& line =
-        lines.emplace_back().add("slowest").pad_to(kLabel).add(fmt::format("rank {}", most->first), style::kBold);
-    line.add(fmt::format("  in {:.0f}% of steps", 100.0 * static_cast<double>(most->second) / static_cast<double>(all)),
-             style::kDim);
-    if (const auto spread = recent(history_.curve("rank_spread").points()))
-      line.add(fmt::format(", spread {}", in_words(*spread)), style::kDim);
-  }
-
-  void add_checkpoint(std::vector<StyledLine>& lines) const {
-    if (!history_.saved_steps) return;
-    StyledLine& line =
-        lines.emplace_back()
-            .add("checkpoint")
-            .pad_to(kLabel)
-            .add(fmt::format("step {}", with_thousands(static_cast<double>(*history_.saved_steps))), style::kBold);
-    const int64_t since = history_.last_step.value_or(-1) + 1 - *history_.saved_steps;
-    if (since > 0) line.add(fmt::format("  {} steps ago", with_thousands(static_cast<double>(since))), style::kDim);
   }
 
   const std::string& name_;
@@ -244,7 +161,7 @@ std::optional<double> seconds_left(const RunHistory& history) {
   const auto wanted = history.max_steps();
   if (!wanted || !history.last_step) return std::nullopt;
   const int64_t started = history.starts.empty() ? 0 : history.starts.back().step;
-  const int64_t first = std::max<int64_t>(started, *history.last_step - static_cast<int64_t>(kRecentSteps));
+  const int64_t first = std::max<int64_t>(started, *history.last_step - static_cast<int64_t>(kWatchRecent));
   const auto begin = history.time_of_step.at(first);
   const auto end = history.time_of_step.at(*history.last_step);
   if (!begin || !end || first >= *history.last_step || *end < *begin) return std::nullopt;
