@@ -78,7 +78,13 @@ void PngSurface::curve(const std::vector<Point>& shares, const Stroke& stroke) {
 }
 
 void PngSurface::boxes(const std::vector<Rectangle>& shares, std::string_view ink, double opacity) {
-  for (const Rectangle& box : shares) image_.fill(pixels_of(box), colour_of(ink), opacity);
+  for (const Rectangle& share : shares) {
+    // On whole pixels: between soft edges of neighbours the paper would shine through.
+    const Rectangle box = pixels_of(share);
+    const double left = std::round(box.x), top = std::round(box.y);
+    image_.fill({left, top, std::round(box.x + box.width) - left, std::round(box.y + box.height) - top}, colour_of(ink),
+                opacity);
+  }
 }
 
 void PngSurface::bar(const Place& corner, double share, double height, std::string_view ink,

@@ -51,28 +51,26 @@ std::string header(const std::vector<ReportedRun>& runs) {
                             escape_html(runs.size() == 1 ? origin_line(history) : "laid over each other"));
 }
 
+std::string warning(const std::string& words) {
+  return fmt::format("<p class=\"warn\">{}</p>\n", escape_html(words));
+}
+
 std::string warnings(const std::vector<ReportedRun>& runs) {
   std::string html;
   for (const ReportedRun& run : runs) {
-    if (run.history.unreadable_lines > 0) {
-      html += fmt::format(
-          "<p class=\"warn\">{}: {} lines of the logs could not be read (torn by a crash or damaged).</p>\n",
-          escape_html(run.name), run.history.unreadable_lines);
-    }
-    if (run.history.skipped_steps > 0) {
-      html += fmt::format("<p class=\"warn\">{}: {} updates were skipped because a gradient was not finite.</p>\n",
-                          escape_html(run.name), run.history.skipped_steps);
-    }
-    int64_t broken = 0;
-    double first = 0.0;
-    for (const Point& point : run.history.curve("reduced_train_loss").points()) {
-      if (std::isfinite(point.y)) continue;
-      if (broken++ == 0) first = point.x;
-    }
-    if (broken > 0) {
-      html += fmt::format("<p class=\"warn\">{}: the loss was not finite in {} steps, first in step {:.0f}.</p>\n",
-                          escape_html(run.name), broken, first);
-    }
+    const RunHistory& history = run.history;
+    const std::string whose = runs.size() > 1 ? run.name + ": " : "";
+    if (history.unreadable_lines > 0)
+      html += warning(fmt::format("{}{} lines of the logs could not be read (torn by a crash or damaged).", whose,
+                                  history.unreadable_lines));
+    if (history.skipped_steps > 0)
+      html += warning(
+          fmt::format("{}{} updates were skipped because a gradient was not finite.", whose, history.skipped_steps));
+    std::vector<Point> broken = history.curve("reduced_train_loss").points();
+    std::erase_if(broken, [](const Point& point) { return std::isfinite(point.y); });
+    if (!broken.empty())
+      html += warning(fmt::format("{}the loss was not finite in {} steps, first in step {:.0f}.", whose, broken.size(),
+                                  broken.front().x));
   }
   return html;
 }

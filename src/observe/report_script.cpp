@@ -32,15 +32,19 @@ const follow = (sheet, data) => {
     cursor.style.cssText = `left:${event.clientX - outer.left}px;top:${box.top - outer.top}px;height:${box.height}px`;
     tip.replaceChildren();
     const heading = make(tip, 'b');
-    let shown = x;
+    let shown = null;
     for (const series of data.series) {
       const place = placeOf(series.x, x, data.columnWidth);
       if (place < 0 || (data.columnWidth && data.series.length > 1 && !series.y[place])) continue;
-      if (!data.columnWidth) shown = series.x[place];
+      const at = series.x[place];
+      if (shown === null) shown = data.columnWidth ? x : at;
+      // A series with fewer points may have none here.
+      const elsewhere = !data.columnWidth && Math.abs(at - shown) > 0.003 * (data.x[1] - data.x[0]);
       const row = make(tip, 'div');
       make(row, 'i').style.background = `var(--${series.ink})`;
-      row.append(`${series.label}: ${words(series.y[place])}`);
+      row.append(`${series.label}: ${words(series.y[place])}${elsewhere ? ` at ${words(at)}` : ''}`);
     }
+    if (shown === null) return hide();
     heading.textContent = `${data.xLabel} ${words(shown)}`;
     cursor.hidden = tip.hidden = false;
     const left = event.clientX - outer.left + 14;
