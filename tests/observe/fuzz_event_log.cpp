@@ -17,8 +17,9 @@ void check_scanner(std::string_view line) {
   std::vector<JsonMember> members;
   if (!scan_json_object(line, members)) {
     const auto brackets = std::count_if(line.begin(), line.end(), [](char c) { return c == '{' || c == '['; });
-    const bool is_flat = brackets < 32;
-    if (is_flat && nlohmann::json::parse(line, nullptr, false).is_object()) __builtin_trap();
+    // A zero byte ends the text for the other one.
+    const bool comparable = brackets < 32 && line.find('\0') == std::string_view::npos;
+    if (comparable && nlohmann::json::parse(line, nullptr, false).is_object()) __builtin_trap();
     return;
   }
   for (const JsonMember& member : members) {
@@ -32,7 +33,7 @@ void explain(EventCollector collector) {
   const RunEvents log = std::move(collector).finish();
   const WallTime wall = explain_wall_time(log);
   const double sum = std::accumulate(wall.seconds.begin(), wall.seconds.end(), 0.0);
-  if (std::abs(sum - wall.total()) > 1e-9 * wall.end + 1e-3) __builtin_trap();
+  if (std::abs(sum - wall.total()) > 1e-9 * std::abs(wall.end) + 1e-3) __builtin_trap();
   goodput_table(log, measure_goodput(log, 1.0));
   wall_time_tables(wall);
 }
