@@ -118,13 +118,16 @@ class Gallery {
   // What a faster step buys: the same curves by the clock.
   void add_loss_by_time() {
     if (runs_.size() < 2) return;
-    Plot plot{.name = "loss-by-time", .title = "Loss by time", .x_label = "hours since the start", .offers_log = true};
+    double longest = 0.0;
+    for (const ReportedRun& run : runs_) longest = std::max(longest, run.history.last_time - run.history.first_time);
+    const ClockUnit unit = clock_unit_for(longest);
+    Plot plot{.name = "loss-by-time", .title = "Loss by time", .x_label = unit.label, .offers_log = true};
     for (size_t i = 0; i < runs_.size(); ++i) {
       const RunHistory& history = runs_[i].history;
       std::vector<Point> points;
       for (const Point& loss : history.curve("reduced_train_loss").points()) {
         const auto time = history.time_of_step.at(static_cast<int64_t>(loss.x));
-        if (time) points.push_back({(*time - history.first_time) / 3600.0, loss.y});
+        if (time) points.push_back({(*time - history.first_time) / unit.seconds, loss.y});
       }
       std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
       if (points.empty()) continue;

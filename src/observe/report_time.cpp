@@ -14,18 +14,6 @@ namespace {
 constexpr const char* kTime = "Time";
 constexpr size_t kColumns = 160;
 
-struct ClockUnit {
-  const char* label;
-  double seconds;
-};
-
-ClockUnit unit_for(double seconds) {
-  if (seconds < 300.0) return {"seconds since the start", 1.0};
-  if (seconds < 3.0 * 3600.0) return {"minutes since the start", 60.0};
-  if (seconds < 72.0 * 3600.0) return {"hours since the start", 3600.0};
-  return {"days since the start", 86400.0};
-}
-
 std::vector<TimeUse> uses_by_size(const WallTime& wall_time) {
   std::vector<TimeUse> uses;
   for (size_t i = 0; i < kTimeUses; ++i) {
@@ -85,7 +73,7 @@ std::vector<UseSeconds> columns_of(const WallTime& wall_time, size_t columns) {
 }
 
 Plot timeline_of(const WallTime& wall_time) {
-  const ClockUnit unit = unit_for(wall_time.total());
+  const ClockUnit unit = clock_unit_for(wall_time.total());
   const double width = wall_time.total() / static_cast<double>(kColumns);
   Plot plot{.name = "goodput-timeline",
             .title = "Goodput over time",
@@ -111,7 +99,7 @@ Plot timeline_of(const WallTime& wall_time) {
 Plot goodput_of_several(const std::vector<ReportedRun>& runs) {
   double longest = 0.0;
   for (const ReportedRun& run : runs) longest = std::max(longest, run.wall_time.total());
-  const ClockUnit unit = unit_for(longest);
+  const ClockUnit unit = clock_unit_for(longest);
   Plot plot{.name = "goodput-timeline",
             .title = "Goodput so far",
             .x_label = unit.label,
@@ -136,6 +124,13 @@ Plot goodput_of_several(const std::vector<ReportedRun>& runs) {
 }
 
 }  // namespace
+
+ClockUnit clock_unit_for(double seconds) {
+  if (seconds < 300.0) return {"seconds since the start", 1.0};
+  if (seconds < 3.0 * 3600.0) return {"minutes since the start", 60.0};
+  if (seconds < 72.0 * 3600.0) return {"hours since the start", 3600.0};
+  return {"days since the start", 86400.0};
+}
 
 std::string_view ink_of(TimeUse use) {
   switch (use) {
