@@ -19,6 +19,11 @@ int pixels(double length) {
   return static_cast<int>(std::lround(length));
 }
 
+// The nearest edge between pixels, the same for numbers that differ by rounding alone.
+double to_edge(double length) {
+  return std::floor(length + 0.5 + 1e-6);
+}
+
 std::vector<Segment> dashes(const Segment& segment, double dash, double gap) {
   const auto& [from, to] = segment;
   const double length = std::hypot(to.x - from.x, to.y - from.y);
@@ -81,8 +86,8 @@ void PngSurface::boxes(const std::vector<Rectangle>& shares, std::string_view in
   for (const Rectangle& share : shares) {
     // On whole pixels: between soft edges of neighbours the paper would shine through.
     const Rectangle box = pixels_of(share);
-    const double left = std::round(box.x), top = std::round(box.y);
-    image_.fill({left, top, std::round(box.x + box.width) - left, std::round(box.y + box.height) - top}, colour_of(ink),
+    const double left = to_edge(box.x), top = to_edge(box.y);
+    image_.fill({left, top, to_edge(box.x + box.width) - left, to_edge(box.y + box.height) - top}, colour_of(ink),
                 opacity);
   }
 }

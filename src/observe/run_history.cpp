@@ -47,8 +47,9 @@ std::optional<double> RunHistory::setting(const std::string& key) const {
 }
 
 std::optional<int64_t> RunHistory::max_steps() const {
+  constexpr double kMost = 1e15;
   const auto steps = setting("trainer.max_steps");
-  if (!steps || *steps <= 0) return std::nullopt;
+  if (!steps || !(*steps > 0.0 && *steps < kMost)) return std::nullopt;
   return static_cast<int64_t>(*steps);
 }
 

@@ -25,6 +25,7 @@ constexpr std::string_view kCurves[] = {
     "rank_spread"};
 constexpr std::string_view kMemory = "memory.";
 
+constexpr double kMostRanks = 1e9;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 fs::path dllogger_of(const fs::path& directory) {
@@ -119,6 +120,7 @@ void RunReader::take_event(std::string_view line) {
   if (std::find(history_.nodes.begin(), history_.nodes.end(), logged->node) == history_.nodes.end())
     history_.nodes.push_back(logged->node);
   take_time(time, -1);
+  if (logged->rank != 0) return;  // rank 0 speaks for all
   if (event.name == "metrics") return take_metrics(*logged, time);
   if (event.name == "job_started") {
     history_.starts.push_back({.time = time, .step = std::max<int64_t>(0, event.step)});
@@ -135,7 +137,7 @@ void RunReader::take_metrics(const LoggedEvent& logged, double time) {
     if (const auto number = number_of(value)) set_number(name, step, *number);
   }
   const auto& fields = logged.event.fields;
-  if (std::find(fields.begin(), fields.end(), std::pair(std::string("kind"), Value("train"s))) == fields.end()) return;
+  if (std::find(fields.begin(), fields.end(), std::pair("kind"s, Value("train"s))) == fields.end()) return;
   events_have_steps_ = true;
   history_.last_step = step;
   take_time(time, step);
@@ -145,7 +147,7 @@ void RunReader::set_number(std::string_view name, int64_t step, double value) {
   if (name == "val_loss") {
     history_.validation_loss.set(step, value);
   } else if (name == "slowest_rank") {
-    ++history_.slowest_ranks[static_cast<int64_t>(value)];
+    if (value >= 0.0 && value < kMostRanks) ++history_.slowest_ranks[static_cast<int64_t>(value)];
   } else if (name == "skipped") {
     history_.skipped_steps += value != 0.0 ? 1 : 0;
   } else if (name == "consumed_samples") {
