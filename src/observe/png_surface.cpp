@@ -25,7 +25,8 @@ double to_edge(double length) {
 }
 
 std::vector<Segment> dashes(const Segment& segment, double dash, double gap) {
-  const auto& [from, to] = segment;
+  const Point& from = segment.first;
+  const Point& to = segment.second;
   const double length = std::hypot(to.x - from.x, to.y - from.y);
   const auto at = [&](double along) {
     return Point{std::lerp(from.x, to.x, along / length), std::lerp(from.y, to.y, along / length)};

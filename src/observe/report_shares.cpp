@@ -39,6 +39,7 @@ std::vector<std::pair<Key, Number>> largest_first(const std::map<Key, Number>& n
 
 std::optional<Plot> step_time_distribution(const std::vector<ReportedRun>& runs) {
   std::vector<std::vector<double>> values;
+  values.reserve(runs.size());
   for (const ReportedRun& run : runs) values.push_back(sorted_values(run.history.curve("step_time").points()));
   if (std::all_of(values.begin(), values.end(), [](const auto& of_run) { return of_run.empty(); })) return std::nullopt;
   const Scale range = range_of(values);

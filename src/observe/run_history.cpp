@@ -31,9 +31,9 @@ std::string describe_contents(const fs::path& directory) {
 }  // namespace
 
 const Curve& RunHistory::curve(std::string_view name) const {
-  static const Curve kNone;
+  static const Curve none;
   const auto found = curves.find(name);
-  return found == curves.end() ? kNone : found->second;
+  return found == curves.end() ? none : found->second;
 }
 
 std::optional<double> RunHistory::setting(const std::string& key) const {
