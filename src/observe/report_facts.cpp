@@ -79,7 +79,7 @@ void add_time(Cards& cards, const ReportedRun& run) {
   if (run.wall_time.total() > 0.0) {
     const auto incidents = run.wall_time.incidents.size();
     cards.add("Goodput", fmt::format("{:.1f}%", 100.0 * run.wall_time.productive_fraction()),
-              fmt::format("{} incident{}", incidents, incidents == 1 ? "" : "s"));
+              incidents == 0 ? "no incident" : fmt::format("{} incident{}", incidents, incidents == 1 ? "" : "s"));
   }
   if (history.last_time > history.first_time) {
     cards.add("Wall time", in_words(history.last_time - history.first_time),

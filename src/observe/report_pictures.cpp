@@ -70,22 +70,22 @@ class Gallery {
  public:
   explicit Gallery(const std::vector<ReportedRun>& runs) : runs_(runs), progress_(runs) {}
 
-  // A curve of each run; of one run also every step, faintly. `points_of` is asked for the run's points.
-  void add_curve(const char* section, Plot plot, const std::string& ink, const PointsOf& points_of) {
+  // A curve of each run, smooth where it is noisy; of one run also every step, faintly.
+  void add_curve(const char* section, Plot plot, const std::string& ink, const PointsOf& points_of, bool noisy = true) {
     plot.x_label = progress_.label;
     for (size_t i = 0; i < runs_.size(); ++i) {
       const std::vector<Point> points = progress_.along(runs_[i], points_of(runs_[i].history));
       const bool says_something = std::any_of(points.begin(), points.end(), [](const Point& p) { return p.y != 0.0; });
       if (!says_something) continue;
       const bool alone = runs_.size() == 1;
-      const size_t window = smoothing_window(points.size());
+      const size_t window = noisy ? smoothing_window(points.size()) : 1;
       const std::string label = alone ? fmt::format("mean of {} steps", window) : runs_[i].name;
       const std::string colour = alone ? ink : std::string(ink_of_run(i));
       if (window > 1 && alone) plot.series.push_back({"each step", colour, points, Mark::faint});
       if (window > 1) {
         plot.series.push_back({label, colour, smooth(points, window), Mark::line});
       } else {
-        plot.series.push_back({alone ? plot.title : label, colour, points, Mark::dots});
+        plot.series.push_back({alone ? plot.title : label, colour, points, noisy ? Mark::dots : Mark::line});
       }
     }
     if (runs_.size() == 1) plot.moments = restarts_of(runs_.front().history);
@@ -142,7 +142,7 @@ class Gallery {
     add_loss_by_time();
     add_curve(kLearning, {.name = "gradient-norm", .title = "Gradient norm", .offers_log = true}, "validation",
               logged("grad_norm"));
-    add_curve(kLearning, {.name = "learning-rate", .title = "Learning rate"}, "speed", logged("lr"));
+    add_curve(kLearning, {.name = "learning-rate", .title = "Learning rate"}, "speed", logged("lr"), false);
     add_curve(kSpeed, {.name = "throughput", .title = "Throughput", .y_label = "tokens/s", .from_zero = true}, "speed",
               throughput_of);
     add_curve(kSpeed,
