@@ -100,13 +100,18 @@ std::string run_headings(const std::vector<ReportedRun>& runs) {
   return html;
 }
 
+std::string change_in_words(double percent_more) {
+  return std::abs(percent_more) < 10.0 ? fmt::format(" <small>{:+.1f}%</small>", percent_more)
+                                       : fmt::format(" <small>{:+.0f}%</small>", percent_more);
+}
+
 std::string cell(const Row& row, size_t column) {
   const auto& value = row.values[column];
   if (!value) return "<td>-</td>";
   const auto& first = row.values.front();
   std::string change;
   if (column > 0 && first && *first != 0.0 && std::isfinite(*value) && *value != *first)
-    change = fmt::format(" <small>{:+.2g}%</small>", 100.0 * (*value / *first - 1.0));
+    change = change_in_words(100.0 * (*value / *first - 1.0));
   return fmt::format("<td>{}{}</td>", escape_html(row.show(*value)), change);
 }
 

@@ -28,10 +28,10 @@ struct Progress {
   explicit Progress(const std::vector<ReportedRun>& runs) {
     const auto tokens = runs.front().history.tokens_per_step();
     for (const ReportedRun& run : runs) {
-      const auto others = run.history.tokens_per_step();
-      if (!others) return;
-      in_tokens = in_tokens || others != tokens;
+      if (!run.history.tokens_per_step()) return;
     }
+    in_tokens = std::any_of(runs.begin(), runs.end(),
+                            [&](const ReportedRun& run) { return run.history.tokens_per_step() != tokens; });
     if (in_tokens) label = "million tokens";
   }
 

@@ -26,7 +26,7 @@ std::vector<double> log_ticks(double low, double high, int count) {
 }  // namespace
 
 void Scale::take(double value) {
-  if (!std::isfinite(value) || (logarithmic && value <= 0.0)) return;
+  if (!std::isfinite(value) || (logarithmic && value < std::numeric_limits<double>::min())) return;
   low = std::min(low, value);
   high = std::max(high, value);
 }
@@ -58,7 +58,7 @@ std::vector<double> Scale::ticks(int count) const {
 
 std::vector<double> nice_ticks(double low, double high, int count) {
   const double rough = (high - low) / std::max(1, count);
-  if (!(rough > 0.0) || !std::isfinite(rough)) return {low};
+  if (!std::isnormal(rough) || rough < 0.0) return {low};
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = 10.0 * power;
   for (const double factor : {1.0, 2.0, 5.0}) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -33,7 +34,11 @@ std::string view(const Plot& plot, const Axes& axes, const std::string& class_na
 
 // Six digits are more than a pixel can show.
 double rounded(double value) {
-  return std::isfinite(value) ? std::stod(fmt::format("{:.6g}", value)) : value;
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{:.6g}", value);
+  double number = 0.0;  // also where it is too small for its digits
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 ordered_json hover_data(const Plot& plot, const Axes& axes) {

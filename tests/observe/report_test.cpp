@@ -43,6 +43,18 @@ TEST(Report, LaysRunsOverEachOther) {
   }
 }
 
+TEST(Report, ComparesByTokensOnlyWhereAllAreKnown) {
+  const TempDir directory;
+  for (const char* name : {"a", "b", "c"}) test::write_example_run(directory / name);
+  std::ofstream(directory / "b/hparams.yaml") << "model:\n  global_batch_size: 8\n  encoder_seq_length: 32\n";
+  const std::filesystem::path page = directory / "compare.html";
+  write_report({.runs = {directory / "a", directory / "b", directory / "c"}, .page = page});
+  EXPECT_NE(test::bytes_of(page).find("million tokens"), std::string::npos);
+  std::filesystem::remove(directory / "c/hparams.yaml");
+  write_report({.runs = {directory / "a", directory / "b", directory / "c"}, .page = page});
+  EXPECT_EQ(test::bytes_of(page).find("million tokens"), std::string::npos);
+}
+
 TEST(Report, DrawsEachPictureAsPng) {
   const TempDir directory;
   test::write_example_run(directory / "run");

@@ -45,7 +45,8 @@ TEST(SvgPlot, CopesWithNothingAndWithNonsense) {
                                                  {{0, 1}, {1, nan}, {2, infinity}, {3, 1}},
                                                  {{0, 1e300}, {1, -1e300}},
                                                  {{0, 1e308}, {1, -1e308}},
-                                                 {{0, 1e-300}, {1, 2e-300}}};
+                                                 {{0, 1e-300}, {1, 2e-300}},
+                                                 {{0, 3e-310}, {1, 5e-324}}};
   for (const std::vector<Point>& points : cases) {
     for (const Mark mark : {Mark::line, Mark::faint, Mark::dots, Mark::columns, Mark::stacked}) {
       const std::string svg = svg_figure(Plot{
