@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 #include <random>
 
 #include "checkpoint/shard_image.h"
@@ -88,9 +89,10 @@ class Bench {
   void write_checkpoint() const {
     fs::remove_all(bench_.directory / "checkpoints");
     Store target = store();
+    auto digests = std::async(std::launch::async, [&] { return digests_of(image_.memory()); });
     const ShardContent content{.pieces = image_.pieces(), .write = [&](File& file) {
                                  write_image(file, image_.memory());
-                                 return digests_of(image_.memory());
+                                 return digests.get();
                                }};
     const Manifest part = target.write_part({.run_id = "bench", .step = 1}, {}, content, 1);
     target.commit(merge({part}, "bench"));

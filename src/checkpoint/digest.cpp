@@ -1,6 +1,6 @@
 #include "checkpoint/digest.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -46,16 +46,18 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return to_hex(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
+std::string digest_of_chunks(const std::vector<std::string>& chunks) {
+  return digest_of(fmt::format("{}", fmt::join(chunks, "")));
+}
+
 FileDigests digests_of(std::span<const std::byte> image) {
   FileDigests digests{.bytes = static_cast<int64_t>(image.size()), .whole = {}, .chunks = {}};
-  Digest whole;
   while (!image.empty()) {
     const auto chunk = image.first(std::min(image.size(), static_cast<size_t>(digests.chunk_bytes)));
-    whole.update(chunk);
     digests.chunks.push_back(digest_of(chunk));
     image = image.subspan(chunk.size());
   }
-  digests.whole = whole.hex();
+  digests.whole = digest_of_chunks(digests.chunks);
   return digests;
 }
 

@@ -39,13 +39,15 @@ struct FileDigests {
   static constexpr int64_t kChunkBytes = int64_t{16} << 20;
 
   int64_t bytes = 0;
-  std::string whole;
+  std::string whole;                  // digest_of_chunks()
   int64_t chunk_bytes = kChunkBytes;  // the last chunk may be shorter
   std::vector<std::string> chunks;
 
   bool operator==(const FileDigests&) const = default;
 };
 
+// Of a whole file, from those of its chunks in their order.
+std::string digest_of_chunks(const std::vector<std::string>& chunks);
 FileDigests digests_of(std::span<const std::byte> image);
 
 }  // namespace megalith::checkpoint

@@ -100,7 +100,8 @@ ShardInfo parse_shard(const json& value, const std::string& where) {
     if (!is_digest(shard.digests.chunks.back())) object.refuse("a chunk's digest is not a digest");
   }
   object.finish();
-  if (!is_digest(shard.digests.whole)) object.refuse("'digest' is not a digest");
+  if (shard.digests.whole != digest_of_chunks(shard.digests.chunks))
+    object.refuse("'digest' is not that of the chunks");
   const int64_t chunks = (shard.digests.bytes - 1) / shard.digests.chunk_bytes + 1;
   if (static_cast<int64_t>(shard.digests.chunks.size()) != chunks) {
     object.refuse(fmt::format("{} chunk digests, {} are needed", shard.digests.chunks.size(), chunks));

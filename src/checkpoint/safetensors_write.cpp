@@ -27,7 +27,6 @@ class DigestingWriter {
       const int64_t room = result_.chunk_bytes - result_.bytes % result_.chunk_bytes;
       const auto part = bytes.first(std::min(bytes.size(), static_cast<size_t>(room)));
       chunk_.update(part);
-      whole_.update(part);
       pass_on(part);
       result_.bytes += static_cast<int64_t>(part.size());
       if (result_.bytes % result_.chunk_bytes == 0) end_chunk();
@@ -38,7 +37,7 @@ class DigestingWriter {
   FileDigests finish() {
     flush();
     if (result_.bytes % result_.chunk_bytes != 0) end_chunk();
-    result_.whole = whole_.hex();
+    result_.whole = digest_of_chunks(result_.chunks);
     return std::move(result_);
   }
 
@@ -69,7 +68,6 @@ class DigestingWriter {
   File& file_;
   FileDigests result_;
   Digest chunk_;
-  Digest whole_;
   std::vector<std::byte> gathered_;
 };
 

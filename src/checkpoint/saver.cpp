@@ -33,10 +33,11 @@ std::string failure_of(const Action& action) {
   }
 }
 
-ShardContent content_of(const ShardImage& image, const FileDigests& digests) {
+// The digests are made beside the writing.
+ShardContent content_of(const ShardImage& image, const std::shared_future<FileDigests>& digests) {
   return {.pieces = image.pieces(), .write = [&](File& file) {
             write_image(file, image.memory());
-            return digests;
+            return digests.get();
           }};
 }
 }  // namespace
@@ -97,13 +98,13 @@ Saver::Outcome Saver::save(const Job& job) {
   const double begin = monotonic_seconds();
   Outcome outcome{.step = job.state.step, .failure = {}, .persistent = job.to_persistent, .result = {}};
   ++saves_;
-  FileDigests digests;
+  Digests digests;
   outcome.failure = failure_of([&] {
     job.finish_image();
-    digests = digests_of(job.image->memory());
+    digests = std::async(std::launch::async, [&] { return digest(job); }).share();
   });
   const bool has_image = outcome.failure.empty();
-  if (has_image) outcome.failure = failure_of([&] { keep_on_node(job, digests); });
+  if (has_image && job.to_local) outcome.failure = failure_of([&] { save_local(job, digests); });
   if (job.to_persistent) {
     // The others wait for what this rank says, also where it has failed.
     const std::string failure = failure_of([&] {
@@ -114,20 +115,27 @@ Saver::Outcome Saver::save(const Job& job) {
     });
     if (!failure.empty()) outcome.failure = failure;
   }
+  if (outcome.failure.empty()) outcome.failure = failure_of([&] { digests.get(); });
   outcome.seconds = monotonic_seconds() - begin;
   return outcome;
 }
 
-void Saver::keep_on_node(const Job& job, const FileDigests& digests) const {
+// With them the image in memory counts as a part that can be loaded again.
+FileDigests Saver::digest(const Job& job) const {
+  FileDigests digests = digests_of(job.image->memory());
   if (!options_.memory.empty())
     MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests);
-  if (!job.to_local || options_.local.empty()) return;
+  return digests;
+}
+
+void Saver::save_local(const Job& job, const Digests& digests) const {
+  if (options_.local.empty()) return;
   const PartStore local(options_.local);
   local.save(job.state, options_.place, content_of(*job.image, digests), options_.generation);
   local.retain(options_.place.rank, options_.local_keep, job.protected_step);
 }
 
-Manifest Saver::write_part(const Job& job, const FileDigests& digests) const {
+Manifest Saver::write_part(const Job& job, const Digests& digests) const {
   return store_.write_part(job.state, options_.place, content_of(*job.image, digests), options_.generation);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -72,8 +72,10 @@ class Saver {
  private:
   void run();
   Outcome save(const Job& job);
-  void keep_on_node(const Job& job, const FileDigests& digests) const;
-  Manifest write_part(const Job& job, const FileDigests& digests) const;
+  using Digests = std::shared_future<FileDigests>;
+  FileDigests digest(const Job& job) const;
+  void save_local(const Job& job, const Digests& digests) const;
+  Manifest write_part(const Job& job, const Digests& digests) const;
   void commit_together(const Job& job, const std::optional<Manifest>& part, const std::string& reason,
                        SaveResult& result);
   void commit(const Job& job, const std::optional<Manifest>& own, const std::string& reason, SaveResult& result);

@@ -23,6 +23,7 @@ int run_program(int argc, char** argv) {
   add_data(program, action);
   add_checkpoint(program, action);
   add_report(program, action);
+  add_watch(program, action);
   add_bench(program, action);
   try {
     program.parse(argc, argv);

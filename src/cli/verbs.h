@@ -15,6 +15,7 @@ void add_data(CLI::App& program, Action& run);
 void add_checkpoint(CLI::App& program, Action& run);
 void add_checkpoint_convert(CLI::App& checkpoint, Action& run);
 void add_report(CLI::App& program, Action& run);
+void add_watch(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
 void add_bench_checkpoint(CLI::App& bench, Action& run);
 void add_bench_comm(CLI::App& bench, Action& run);

@@ -5,9 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "observe/svg_plot.h"
+#include "observe/curve.h"
 
 namespace megalith::observe {
 
@@ -17,26 +18,57 @@ struct SpanTotal {
   double seconds = 0.0;
 };
 
-// What a run's directory tells about it. Where steps were run again after a restart, the last word counts.
+// One process of the run.
+struct RunStart {
+  double time = 0.0;  // seconds since the epoch
+  int64_t step = 0;   // how many steps were done before
+};
+
+struct RunEnd {
+  double time = 0.0;
+  std::string reason;  // empty: the work was done
+};
+
+// What a run's directory tells about it.
 struct RunHistory {
-  std::map<int64_t, double> train_loss;
-  std::map<int64_t, double> validation_loss;
-  std::map<int64_t, double> step_seconds;
-  std::map<int64_t, double> tokens_per_second;
-  std::map<int64_t, double> tflops;
-  std::map<std::string, SpanTotal> spans;  // by event name
   std::string run_id;
-  std::string first_time;  // UTC
-  std::string last_time;
+  std::vector<std::string> nodes;
+  double first_time = 0.0;  // seconds since the epoch; 0: unknown
+  double last_time = 0.0;
+  std::vector<RunStart> starts;
+  std::optional<RunEnd> end;  // of the last process; none: it still runs, or was killed
+
+  std::map<std::string, Curve, std::less<>> curves;  // numbers of training steps by the names they are logged under
+  Curve validation_loss;
+  Curve time_of_step;                        // seconds since the epoch
+  std::map<std::string, double> memory;      // bytes by arena, as last told
+  std::map<int64_t, int64_t> slowest_ranks;  // in how many steps a rank was the slowest
+  std::map<std::string, SpanTotal> spans;    // by event name
+  std::optional<int64_t> last_step;          // the newest training step, 0-based
+  std::optional<int64_t> saved_steps;        // that the newest checkpoint has behind it
+  double consumed_samples = 0.0;
+  int64_t skipped_steps = 0;  // whose gradients were not finite
+
+  std::string config;                           // YAML, or the parameters of dllogger.json
+  std::map<std::string, std::string> settings;  // the same, flat: "model.optim.lr" -> "0.001"
   int64_t unreadable_lines = 0;
-  std::string config;  // YAML, or the parameters of dllogger.json
+
+  // Empty where the run did not log it.
+  const Curve& curve(std::string_view name) const;
+  // A setting as a number; none where it is missing or no number.
+  std::optional<double> setting(const std::string& key) const;
+  std::optional<int64_t> max_steps() const;
+  std::optional<double> tokens_per_step() const;
+  // The loss of the newest step.
+  std::optional<double> loss() const;
+  bool complete() const;
 };
 
 // Reads dllogger/rank-0/dllogger.json (or dllogger.json), events.jsonl and hparams.yaml, as far as they exist, line by
-// line: lines that are torn or damaged are counted and passed over.
+// line: lines that are torn or damaged are counted and passed over. What events.jsonl holds counts more.
 RunHistory read_run_history(const std::filesystem::path& run_directory);
 
-std::vector<Point> to_points(const std::map<int64_t, double>& values);
-std::optional<double> median(const std::map<int64_t, double>& values);
+// A user error that says what the directory does hold, unless it holds a run's logs.
+void check_holds_run(const std::filesystem::path& run_directory);
 
 }  // namespace megalith::observe

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "observe/html.h"
+
 namespace megalith::observe {
 
 namespace {
@@ -18,11 +20,11 @@ text{fill:var(--ink)}
 </style>
 )";
 
-std::string_view name_of(SvgCanvas::Anchor anchor) {
+std::string_view name_of(Anchor anchor) {
   switch (anchor) {
-    case SvgCanvas::Anchor::middle:
+    case Anchor::middle:
       return "middle";
-    case SvgCanvas::Anchor::end:
+    case Anchor::end:
       return "end";
     default:
       return "start";

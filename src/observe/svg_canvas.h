@@ -4,16 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "observe/svg_plot.h"
+#include "observe/surface.h"
 
 namespace megalith::observe {
-
-struct Rectangle {
-  double x = 0.0;
-  double y = 0.0;
-  double width = 0.0;
-  double height = 0.0;
-};
 
 // Of an SvgCanvas: these follow the page, light or dark.
 constexpr std::string_view kPaper = "var(--paper)";
@@ -24,7 +17,7 @@ constexpr std::string_view kLine = "var(--line)";
 // be read on.
 class SvgCanvas {
  public:
-  enum class Anchor { start, middle, end };
+  using Anchor = observe::Anchor;
 
   SvgCanvas(double width, double height) : width_(width), height_(height) {}
 

@@ -1,43 +1,17 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "observe/bars.h"
+#include "observe/plot.h"
 
 namespace megalith::observe {
 
-struct Point {
-  double x = 0.0;
-  double y = 0.0;  // a point that is not finite breaks the line
-};
-
-struct Series {
-  std::string label;
-  std::string css_class;      // decides the colour: .<class> { stroke: ...; fill: ... }
-  std::vector<Point> points;  // by rising x
-};
-
-struct Plot {
-  std::string title;
-  std::string x_label;
-  std::string y_label;
-  std::vector<Series> series;
-  bool from_zero = false;  // for quantities whose size matters, not only their change
-};
-
-// A line chart as an <svg> element that scales to its container. It uses the classes of plot_style(). Long series are
-// thinned to what can be seen, keeping the extremes; single points show as dots; hovering shows values.
-std::string svg_plot(const Plot& plot);
-
-// The CSS rules that svg_plot() relies on, for once per page; colours come from --text, --muted and --grid.
-std::string_view plot_style();
-
-// Round numbers (1, 2 or 5 times a power of ten) that cover [low, high] with about `count` steps.
-std::vector<double> nice_ticks(double low, double high, int count);
-
-// At most `buckets` x 2 points: the lowest and the highest of each stretch.
-std::vector<Point> thin_out(const std::vector<Point>& points, size_t buckets);
-
-std::string escape_html(std::string_view text);
+// A picture as a <figure> with its title, its legend and an <svg> that fills the width it gets. Long series are thinned
+// to what can be seen, keeping the extremes. A plot that offers a logarithmic axis holds both views. The figure carries
+// its data for the page's script, which shows values where one points and saves it as PNG; without a script it is
+// complete but still.
+std::string svg_figure(const Plot& plot);
+std::string svg_figure(const Bars& bars);
 
 }  // namespace megalith::observe

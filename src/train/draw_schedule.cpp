@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "observe/scale.h"
 #include "observe/svg_canvas.h"
 #include "train/pictures.h"
 #include "train/step_timeline.h"

@@ -21,8 +21,9 @@ Manifest example() {
                     .data = {.horizon = 1000, .seed = -3},
                     .config = "a: \"b\"\n\tü",
                     .extra = {{"k", "v"}}};
-  FileDigests digests{.bytes = 5000, .whole = "0123456789abcdef", .chunk_bytes = 4096, .chunks = {}};
+  FileDigests digests{.bytes = 5000, .whole = {}, .chunk_bytes = 4096, .chunks = {}};
   digests.chunks = {"0000000000000001", "0000000000000002"};
+  digests.whole = digest_of_chunks(digests.chunks);
   manifest.shards = {{.file = "shard-g1-r00000.safetensors", .digests = digests}};
   manifest.tensors = {
       {.name = "embedding.weight",
@@ -76,7 +77,7 @@ TEST(Manifest, RefusesForgeries) {
       {"name of a shard", [](json& body) { body["shards"][0]["file"] = "/etc/passwd"; }},
       {"name of a shard", [](json& body) { body["shards"][0]["file"] = "shard-g01-r00000.safetensors"; }},
       {"stands twice", [](json& body) { body["shards"].push_back(body["shards"][0]); }},
-      {"not a digest", [](json& body) { body["shards"][0]["digest"] = "0123456789ABCDEF"; }},
+      {"not that of the chunks", [](json& body) { body["shards"][0]["digest"] = "0123456789abcdef"; }},
       {"not a digest", [](json& body) { body["shards"][0]["chunk_digests"][1] = "12"; }},
       {"chunk digests", [](json& body) { body["shards"][0]["bytes"] = 50000; }},
       {"'chunk_bytes' is 1", [](json& body) { body["shards"][0]["chunk_bytes"] = 1; }},

@@ -96,6 +96,11 @@ TEST(Verbs, EveryVerbHasHelpWithAnExample) {
                            "checkpoint inspect",
                            "checkpoint verify",
                            "checkpoint convert",
+                           "report run",
+                           "watch",
+                           "report training",
+                           "report goodput",
+                           "bench checkpoint",
                            "bench step",
                            "bench comm",
                            "bench data"}) {

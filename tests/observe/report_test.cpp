@@ -2,16 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
-#include "core/telemetry.h"
 #include "golden_data.h"
-#include "observe/dllogger.h"
-#include "observe/events.h"
+#include "observe/example_run.h"
 #include "observe/files.h"
-#include "observe/run_history.h"
+#include "observe/report_run.h"
+#include "observe/report_words.h"
 #include "temp_dir.h"
 
 namespace megalith::observe {
@@ -19,67 +15,89 @@ namespace {
 
 using testing::TempDir;
 
-void write_example_run(const std::filesystem::path& directory) {
-  std::filesystem::create_directories(directory / "dllogger/rank-0");
-  std::ofstream(directory / "hparams.yaml") << "trainer:\n  name: <b>bold</b>\n";
-  Telemetry telemetry;
-  telemetry.add(std::make_shared<DlloggerSink>(directory / "dllogger/rank-0/dllogger.json",
-                                               nlohmann::ordered_json{{"cfg/a", 1}}));
-  telemetry.add(
-      std::make_shared<EventsSink>(directory / "events.jsonl", EventOrigin{.run_id = "my <run>", .node = "h"}));
-  for (int64_t step = 0; step < 40; ++step) {
-    const Span span(telemetry, "step", step);
-    const double loss = step == 7 ? std::nan("") : 10.0 - 0.1 * static_cast<double>(step);
-    telemetry.emit(Metrics{.kind = "train",
-                           .step = step,
-                           .values = {{"reduced_train_loss", loss},
-                                      {"train_step_timing in s", 1.0},
-                                      {"step_time", 0.5},
-                                      {"tokens_per_second", 12345.0}}});
-    if (step % 10 == 9)
-      telemetry.emit(Metrics{.kind = "validation", .step = step, .values = {{"val_loss", loss + 0.5}}});
-  }
-  telemetry.emit(Event{.name = "run", .phase = Phase::begin, .id = 1000});
-}
-
-TEST(RunHistory, ReadsWhatWasLogged) {
-  const TempDir directory;
-  write_example_run(directory.path());
-  test::append_to(directory / "events.jsonl", "{\"torn");
-  const RunHistory history = read_run_history(directory.path());
-  EXPECT_EQ(history.train_loss.size(), 40u);
-  EXPECT_TRUE(std::isnan(history.train_loss.at(7)));
-  EXPECT_EQ(history.validation_loss.size(), 4u);
-  EXPECT_EQ(median(history.step_seconds), 0.5);
-  EXPECT_EQ(median(history.tokens_per_second), 12345.0);
-  EXPECT_EQ(history.spans.at("step").ended, 40);
-  EXPECT_EQ(history.spans.at("run").open, 1);
-  EXPECT_EQ(history.unreadable_lines, 1);
-  EXPECT_EQ(history.run_id, "my <run>");
-}
-
 TEST(Report, IsSelfContained) {
   const TempDir directory;
-  write_example_run(directory.path());
+  test::write_example_run(directory.path());
   const std::string html = test::bytes_of(write_report(directory.path()));
   for (const char* part : {"run my &lt;run&gt;, ", "12,345", "6.1000", "6.6000", "<svg", "&lt;b&gt;bold",
-                           "prefers-color-scheme", "name=\"viewport\"", "Where the time went"}) {
+                           "prefers-color-scheme", "name=\"viewport\"", "default-src 'none'", "id=\"loss\"",
+                           "id=\"throughput\"", "id=\"step-time-distribution\"", "id=\"where-the-time-went\"",
+                           "id=\"goodput-timeline\"", "id=\"memory\"", "not finite in 1 steps, first in step 7"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   }
-  for (const char* part : {"http://", "https://", "<script", "<b>bold"})
+  for (const char* part : {"http://", "https://", "<script src", "<b>bold"})
     EXPECT_EQ(html.find(part), std::string::npos) << part;
+}
+
+TEST(Report, LaysRunsOverEachOther) {
+  const TempDir directory;
+  test::write_example_run(directory / "a/run");
+  test::write_example_run(directory / "b/run", 0, 30);
+  std::ofstream(directory / "b/run/hparams.yaml") << "trainer:\n  max_steps: 30\n";
+  const std::filesystem::path page = directory / "compare.html";
+  EXPECT_EQ(write_report({.runs = {directory / "a/run", directory / "b/run"}, .page = page}).size(), 1u);
+  const std::string html = test::bytes_of(page);
+  for (const char* part : {"a/run", "b/run", "Side by side", "Smooth loss at step 29", "id=\"loss-by-time\"",
+                           "var(--run0)", "var(--run1)", "Settings that differ", "trainer.max_steps"}) {
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(Report, ComparesByTokensOnlyWhereAllAreKnown) {
+  const TempDir directory;
+  for (const char* name : {"a", "b", "c"}) test::write_example_run(directory / name);
+  std::ofstream(directory / "b/hparams.yaml") << "model:\n  global_batch_size: 8\n  encoder_seq_length: 32\n";
+  const std::filesystem::path page = directory / "compare.html";
+  write_report({.runs = {directory / "a", directory / "b", directory / "c"}, .page = page});
+  EXPECT_NE(test::bytes_of(page).find("million tokens"), std::string::npos);
+  std::filesystem::remove(directory / "c/hparams.yaml");
+  write_report({.runs = {directory / "a", directory / "b", directory / "c"}, .page = page});
+  EXPECT_EQ(test::bytes_of(page).find("million tokens"), std::string::npos);
+}
+
+TEST(Report, DrawsEachPictureAsPng) {
+  const TempDir directory;
+  test::write_example_run(directory / "run");
+  const auto written = write_report({.runs = {directory / "run"}, .pictures = directory / "png"});
+  EXPECT_GE(written.size(), 6u);
+  for (const std::filesystem::path& path : written) EXPECT_TRUE(test::bytes_of(path).starts_with("\x89PNG")) << path;
+  EXPECT_TRUE(std::filesystem::exists(directory / "png/loss.png"));
 }
 
 TEST(Report, OfNothingIsAUserError) {
   const TempDir directory;
   EXPECT_THROW(write_report(directory.path()), Error);
+  std::ofstream(directory / "events.jsonl") << "garbage\n\nmore garbage\n";
+  try {
+    write_report(directory.path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::user);
+    EXPECT_NE(std::string(error.what()).find("2 lines could not be read"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Report, OfTheGoldenRun) {
   MEGALITH_GOLDEN_OR_SKIP(golden);
   const TempDir directory;
   std::filesystem::copy_file(golden / "dllogger" / "dllogger.json", directory / "dllogger.json");
-  EXPECT_NE(test::bytes_of(write_report(directory.path())).find("7.9724"), std::string::npos);
+  const std::string html = test::bytes_of(write_report(directory.path()));
+  EXPECT_NE(html.find("7.9724"), std::string::npos);
+  EXPECT_NE(html.find("id=\"throughput\""), std::string::npos);  // from the batch in the parameters
+}
+
+TEST(NamesOf, RunsTellThemApart) {
+  EXPECT_EQ(names_of({"/x/a/run", "/x/b/run/"}), (std::vector<std::string>{"a/run", "b/run"}));
+  EXPECT_EQ(names_of({"/x/a"}), (std::vector<std::string>{"a"}));
+}
+
+TEST(InWords, IsShort) {
+  EXPECT_EQ(in_words(0.0123), "0.0123 s");
+  EXPECT_EQ(in_words(273), "4 min 33 s");
+  EXPECT_EQ(in_words(3599.9), "1 h 0 min");
+  EXPECT_EQ(in_words(5 * 86400 + 4 * 3600), "5 d 4 h");
+  EXPECT_EQ(bytes_in_words(1536), "1.5 KiB");
+  EXPECT_EQ(with_thousands(1234567.4), "1,234,567");
 }
 
 }  // namespace
