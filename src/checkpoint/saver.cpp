@@ -120,11 +120,15 @@ Saver::Outcome Saver::save(const Job& job) {
   return outcome;
 }
 
-// With them the image in memory counts as a part that can be loaded again.
+// With them the image in memory counts as a part that can be loaded again. Where that fails, a restart reads from a
+// disk instead.
 FileDigests Saver::digest(const Job& job) const {
   FileDigests digests = digests_of(job.image->memory());
-  if (!options_.memory.empty())
-    MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests);
+  if (!options_.memory.empty()) {
+    failure_of([&] {
+      MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests);
+    });
+  }
   return digests;
 }
 
