@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "checkpoint/layout.h"
 #include "core/error.h"
@@ -14,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMemoryGeneration = 0;
+constexpr std::string_view kUnfinishedSuffix = ".part";  // as replace_file() writes it
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
@@ -21,6 +24,14 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
   for (fs::directory_iterator entry(directory, status), end; !status && entry != end; entry.increment(status))
     entries.push_back(entry->path());
   return entries;
+}
+
+std::vector<fs::path> steps_in(const fs::path& directory) {
+  std::vector<fs::path> steps = entries_of(directory);
+  std::erase_if(steps, [](const fs::path& path) {
+    return !parse_step_name(path.filename().string()) || !is_plain_directory(path);
+  });
+  return steps;
 }
 
 // The committed parts in a directory.
@@ -41,6 +52,15 @@ std::vector<HeldPart> parts_in(const fs::path& directory) {
   return parts;
 }
 
+// Of a shard, the manifest of a part, or one that was being written. Nothing for what was set aside.
+std::optional<int64_t> rank_of_file(std::string_view name) {
+  if (name.ends_with(kUnfinishedSuffix)) name.remove_suffix(kUnfinishedSuffix.size());
+  for (const auto& parsed : {parse_part_name(name), parse_shard_name(name)}) {
+    if (parsed) return parsed->rank;
+  }
+  return std::nullopt;
+}
+
 std::string part_name_beside(const std::string& shard) {
   return part_name(*parse_shard_name(shard));
 }
@@ -50,33 +70,41 @@ std::string part_name_beside(const std::string& shard) {
 void PartStore::save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const {
   const Store store(directory_);
   const Manifest manifest = store.write_part(state, part, content, generation);
+  const fs::path commit = store.directory_of(state.step) / part_name_beside(manifest.shards.front().file);
   try {
-    const fs::path step_directory = store.directory_of(state.step);
-    replace_file(step_directory / part_name_beside(manifest.shards.front().file), encode(manifest));
+    replace_file(commit, encode(manifest));
     sync_directory(directory_);
   } catch (...) {
+    ::unlink((commit.string() + std::string(kUnfinishedSuffix)).c_str());
+    ::unlink(commit.c_str());
     store.discard(manifest);
     throw;
   }
 }
 
 void PartStore::retain(int64_t rank, int64_t keep, int64_t protected_step) const {
-  std::vector<HeldPart> own = list();
-  std::erase_if(own, [&](const HeldPart& held) { return held.manifest.part->rank != rank; });
-  for (size_t i = static_cast<size_t>(keep); i < own.size(); ++i) {
-    if (own[i].manifest.state.step == protected_step) continue;
-    const fs::path step_directory = own[i].shard.parent_path();
-    // The manifest first: what is left of a removal that was cut short is not a part.
-    ::unlink((step_directory / part_name_beside(own[i].shard.filename().string())).c_str());
-    ::unlink(own[i].shard.c_str());
-    ::rmdir(step_directory.c_str());
+  std::set<fs::path> kept;
+  for (const HeldPart& held : list()) {
+    if (held.manifest.part->rank != rank) continue;
+    if (keep-- <= 0 && held.manifest.state.step != protected_step) continue;
+    kept.insert(held.shard);
+    kept.insert(held.shard.parent_path() / part_name_beside(held.shard.filename().string()));
+  }
+  for (const fs::path& step_directory : steps_in(directory_)) {
+    std::vector<fs::path> files = entries_of(step_directory);
+    std::erase_if(files, [&](const fs::path& file) {
+      return rank_of_file(file.filename().string()) != rank || kept.contains(file);
+    });
+    // The manifest ("part-...") first: what is left of a removal that was cut short is not a part.
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) ::unlink(file.c_str());
+    if (!files.empty()) ::rmdir(step_directory.c_str());
   }
 }
 
 std::vector<HeldPart> PartStore::list() const {
   std::vector<HeldPart> parts;
-  for (const fs::path& path : entries_of(directory_)) {
-    if (!parse_step_name(path.filename().string()) || !is_plain_directory(path)) continue;
+  for (const fs::path& path : steps_in(directory_)) {
     for (HeldPart& part : parts_in(path)) parts.push_back(std::move(part));
   }
   std::stable_sort(parts.begin(), parts.end(),

@@ -24,7 +24,7 @@ class PartStore {
 
   // Writes the shard and then the manifest that commits it, durably.
   void save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const;
-  // Removes what is older than the newest `keep` of the rank, but not `protected_step`.
+  // Removes every file of the rank but the newest `keep` parts and `protected_step`: also what a crash left unfinished.
   void retain(int64_t rank, int64_t keep, int64_t protected_step) const;
 
   // Of all ranks, newest first. What is damaged or foreign is passed over.

@@ -167,6 +167,7 @@ void Store::after_commit(const Manifest& manifest, SaveResult& result) const {
   };
   attempt("after the commit", [] { pass_failpoint("checkpoint.after_manifest"); });
   attempt("old files of this step", [&] { remove_orphans(manifest); });
+  attempt("saves that did not finish", [&] { remove_unfinished(manifest, result); });
   attempt("tracker file", [&] { replace_file(directory_ / kTrackerName, std::to_string(manifest.state.step)); });
 }
 
@@ -177,6 +178,16 @@ void Store::remove_orphans(const Manifest& manifest) const {
     const bool used = std::any_of(manifest.shards.begin(), manifest.shards.end(),
                                   [&](const ShardInfo& shard) { return shard.file == name; });
     if (parse_shard_name(name) && !used) remove_quietly(step_directory / name);
+  }
+}
+
+// What a crash left of older steps: a run that went on from another tier does not come back to them.
+void Store::remove_unfinished(const Manifest& manifest, SaveResult& result) const {
+  for (const std::string& name : names_in(directory_)) {
+    const std::optional<int64_t> step = parse_step_name(name);
+    const fs::path path = directory_ / name;
+    if (step && *step < manifest.state.step && is_plain_directory(path) && !has_manifest(path))
+      remove_step({.step = *step, .path = path, .status = StepStatus::incomplete, .reason = {}}, result);
   }
 }
 
@@ -218,7 +229,9 @@ Latest Store::latest_verified() {
         step.reason = error.what();
       }
     }
-    latest.passed_over.push_back({.name = step.path.filename().string(), .reason = step.reason});
+    latest.passed_over.push_back({.name = step.path.filename().string(),
+                                  .reason = step.reason,
+                                  .unfinished = step.status == StepStatus::incomplete});
   }
   return latest;
 }

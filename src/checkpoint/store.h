@@ -63,6 +63,7 @@ struct StepInfo {
 struct PassedOver {
   std::string name;
   std::string reason;
+  bool unfinished = false;  // a save that was cut short: nothing is lost with it
 };
 
 struct Latest {
@@ -106,6 +107,7 @@ class Store {
  private:
   void after_commit(const Manifest& manifest, SaveResult& result) const;
   void remove_orphans(const Manifest& manifest) const;
+  void remove_unfinished(const Manifest& manifest, SaveResult& result) const;
 
   // retention.cpp
   void remove_step(const StepInfo& step, SaveResult& result) const;

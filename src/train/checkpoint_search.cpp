@@ -85,14 +85,17 @@ void CheckpointSearch::list_candidates() {
       candidates_.push_back({.step = name.step, .on_nodes = true, .text = text});
     } else {
       passed_over_.push_back({.name = fmt::format("step {} on the nodes", name.step),
-                              .reason = fmt::format("{} of {} parts are there", holders.size(), name.ranks)});
+                              .reason = fmt::format("{} of {} parts are there", holders.size(), name.ranks),
+                              .unfinished = true});
     }
   }
   for (const checkpoint::StepInfo& step : checkpoint::Store(options_.tiers.persistent).list()) {
     if (step.status == checkpoint::StepStatus::committed) {
       candidates_.push_back({.step = step.step, .on_nodes = false, .text = std::to_string(step.step)});
     } else {
-      passed_over_.push_back({.name = step.path.filename().string(), .reason = step.reason});
+      passed_over_.push_back({.name = step.path.filename().string(),
+                              .reason = step.reason,
+                              .unfinished = step.status == checkpoint::StepStatus::incomplete});
     }
   }
   // Of the same step the nodes' own comes first: its shards are tried there and then on the persistent tier.

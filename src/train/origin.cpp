@@ -38,10 +38,7 @@ Origin OriginFinder::first() {
     std::optional<checkpoint::Loaded> newest = search_->next();
     say_passed_over();
     if (newest) return continue_from(std::move(*newest));
-    if (!search_->passed_over().empty()) {
-      data_error("no checkpoint of this run can be used; the first reason: {}: {}", search_->passed_over().front().name,
-                 search_->passed_over().front().reason);
-    }
+    refuse_to_lose_work();
     observe::log_warning("no checkpoint yet in this run directory: starting from step 0");
   }
   if (!run_.model.resume_from_checkpoint.empty())
@@ -61,6 +58,14 @@ Origin OriginFinder::instead_of(const Origin& bad, const std::string& reason) {
   if (search_) next = search_->next();
   if (!next) data_error("no checkpoint can be used; the last reason: {}: {}", bad.loaded->path().string(), reason);
   return continue_from(std::move(*next));
+}
+
+// A run that was ended in its first save begins anew; one whose checkpoints are damaged does not.
+void OriginFinder::refuse_to_lose_work() const {
+  for (const checkpoint::PassedOver& bad : search_->passed_over()) {
+    if (!bad.unfinished)
+      data_error("no checkpoint of this run can be used; the first reason: {}: {}", bad.name, bad.reason);
+  }
 }
 
 void OriginFinder::say_passed_over() {

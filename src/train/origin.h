@@ -31,6 +31,7 @@ class OriginFinder {
   Origin continue_from(checkpoint::Loaded loaded) const;
   Origin new_run() const;
   void say_passed_over();
+  void refuse_to_lose_work() const;
 
   const config::Run& run_;
   RunIdentity identity_;

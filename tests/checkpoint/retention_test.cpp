@@ -57,10 +57,24 @@ TEST(Retention, DamagedOnesDoNotCount) {
   fs::create_directory(directory / "step-00000035");
   Store store(directory.path(), 2);
   store.save(ExampleRun(40).snapshot());
-  // 40 and 20 are good; the damaged one and the unfinished one between them stay to be looked at.
-  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{40, 35, 30, 20}));
+  // 40 and 20 are good; the damaged one between them stays to be looked at.
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{40, 30, 20}));
   store.save(ExampleRun(50).snapshot());
   EXPECT_EQ(steps_of(store), (std::vector<int64_t>{50, 40}));
+}
+
+TEST(Retention, UnfinishedSavesOfOlderStepsGo) {
+  const TempDir directory;
+  Store store(directory.path(), Store::kKeepAll);
+  store.save(ExampleRun(10).snapshot());
+  for (const char* name : {"step-00000020", "step-00000030", "step-00000050"}) {
+    fs::create_directory(directory / name);
+    test::overwrite(directory / name / "shard-g1-r00000.safetensors", "half");
+  }
+  test::overwrite(directory / "step-00000020/notes.txt", "do not delete");
+  EXPECT_EQ(store.save(ExampleRun(40).snapshot()).warnings.size(), 1u);
+  // What is not ours and what is newer stays.
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{50, 40, 20, 10}));
 }
 
 TEST(Retention, HigherStepsStayWhenARunWentBack) {

@@ -188,6 +188,17 @@ TEST(Session, RefusesWhenEveryCheckpointIsDamaged) {
   EXPECT_NE(message.find("step-00000002"), std::string::npos) << message;
 }
 
+// As a run that was killed in its first save leaves it.
+TEST(Session, BeginsAnewWhereNoSaveWasEverFinished) {
+  const TempDir dir;
+  const auto run = tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=4"});
+  train_quietly(run);
+  const std::string whole = final_state(dir / "run", 4);
+  std::filesystem::remove(dir / "run/checkpoints/step-00000004/manifest.json");
+  EXPECT_EQ(train_quietly(run).first_step, 0);
+  EXPECT_EQ(final_state(dir / "run", 4), whole);
+}
+
 TEST(Session, AFailedSaveDoesNotEndTrainingAndTheLastOneMustSucceed) {
   const TempDir dir;
   const std::vector<std::string> often{"exp_manager.checkpoint_callback_params.every_n_train_steps=5",
