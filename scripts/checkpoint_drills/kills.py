@@ -62,7 +62,8 @@ class Drill:
                 break
             self.kills[kind] += 1
             self.expect_good_checkpoints(name)
-        self.runs.train_well(name, layout, STEPS, overrides)
+        else:
+            self.runs.train_well(name, layout, STEPS, overrides)
         self.count_lost(name, kind)
         different = names_of_difference(self.runs.digests(self.runs.step(name, STEPS)), expected)
         if different:

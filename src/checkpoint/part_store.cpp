@@ -132,6 +132,12 @@ void MemoryParts::remove(int64_t rank) const {
   ::unlink(shard_of(rank).c_str());
 }
 
+void MemoryParts::remove_from(int64_t first_rank) const {
+  for (const fs::path& path : entries_of(directory_)) {
+    if (rank_of_file(path.filename().string()) >= first_rank) ::unlink(path.c_str());
+  }
+}
+
 std::vector<HeldPart> MemoryParts::list() const {
   return parts_in(directory_);
 }

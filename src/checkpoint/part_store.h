@@ -49,6 +49,8 @@ class MemoryParts {
   void revoke(int64_t rank) const;
   // The rank's files.
   void remove(int64_t rank) const;
+  // Those of ranks that a run no longer has.
+  void remove_from(int64_t first_rank) const;
 
   std::vector<HeldPart> list() const;
 

@@ -209,8 +209,12 @@ std::vector<std::string> Saver::collect(const Job& job, const char* what) const 
   return texts;
 }
 
+// A run of more ranks may have been here before: without this rank's part, theirs are of no use.
 void Saver::revoke_memory() const {
-  if (!options_.memory.empty()) MemoryParts(options_.memory).revoke(options_.place.rank);
+  if (options_.memory.empty()) return;
+  const MemoryParts memory(options_.memory);
+  memory.revoke(options_.place.rank);
+  memory.remove_from(options_.place.ranks);
 }
 
 void Saver::remove_memory() const {

@@ -73,6 +73,11 @@ void OriginFinder::say_passed_over() {
     observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.name, bad.reason));
 }
 
+// Part of the state, so that parts which two starts saved of the same step are never taken for one checkpoint.
+std::string OriginFinder::start_text() const {
+  return std::to_string(identity_.generation + 1);
+}
+
 // The config as it is now becomes part of the state, so that every checkpoint carries it.
 Origin OriginFinder::continue_from(checkpoint::Loaded loaded) const {
   Origin origin{.state = loaded.manifest().state, .loaded = std::nullopt, .generation = identity_.generation};
@@ -80,13 +85,15 @@ Origin OriginFinder::continue_from(checkpoint::Loaded loaded) const {
   origin.loaded = std::move(loaded);
   origin.state.run_id = identity_.id;
   origin.state.config = config::to_yaml(run_);
+  origin.state.extra["start"] = start_text();
   return origin;
 }
 
 Origin OriginFinder::new_run() const {
   return {.state = {.run_id = identity_.id,
                     .data = {.horizon = data::samples_wanted(run_, data::Split::train), .seed = run_.model.seed},
-                    .config = config::to_yaml(run_)},
+                    .config = config::to_yaml(run_),
+                    .extra = {{"start", start_text()}}},
           .loaded = std::nullopt,
           .generation = identity_.generation};
 }

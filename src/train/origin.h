@@ -30,6 +30,7 @@ class OriginFinder {
  private:
   Origin continue_from(checkpoint::Loaded loaded) const;
   Origin new_run() const;
+  std::string start_text() const;
   void say_passed_over();
   void refuse_to_lose_work() const;
 

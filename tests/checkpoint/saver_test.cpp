@@ -259,8 +259,10 @@ TEST(Saver, KeepsACopyInMemoryUntilItIsRevoked) {
                 [&](const ShardInfo& shard) { return std::vector{memory.directory() / shard.file}; });
   EXPECT_TRUE(test::holds_example(loaded, 10, 2));
 
+  test::overwrite(memory.shard_of(2), "of a run that had three ranks");
   savers.of(1).revoke_memory();
   EXPECT_EQ(memory.list().size(), 1u);
+  EXPECT_FALSE(fs::exists(memory.shard_of(2)));
   for (int64_t rank = 0; rank < 2; ++rank) savers.of(rank).remove_memory();
   EXPECT_TRUE(fs::is_empty(memory.directory()));
 }

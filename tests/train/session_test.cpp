@@ -197,6 +197,7 @@ TEST(Session, BeginsAnewWhereNoSaveWasEverFinished) {
   std::filesystem::remove(dir / "run/checkpoints/step-00000004/manifest.json");
   EXPECT_EQ(train_quietly(run).first_step, 0);
   EXPECT_EQ(final_state(dir / "run", 4), whole);
+  EXPECT_EQ(checkpoint::Store(dir / "run/checkpoints").open(4).manifest().state.extra.at("start"), "2");
 }
 
 TEST(Session, AFailedSaveDoesNotEndTrainingAndTheLastOneMustSucceed) {

@@ -1,0 +1,94 @@
+#include "train/checkpoint_search.h"
+
+#include <gtest/gtest.h>
+
+#include "checkpoint/example_ranks.h"
+#include "temp_dir.h"
+
+namespace megalith::train {
+namespace {
+
+using checkpoint::Loaded;
+using ::megalith::testing::TempDir;
+using test::ExampleRank;
+
+constexpr int64_t kRanks = 2;
+
+class Search : public ::testing::Test {
+ protected:
+  void keep_on_node(int64_t rank, int64_t step, const std::string& start = "1",
+                    const std::string& run = "run-1") const {
+    const ExampleRank example({.rank = rank, .ranks = kRanks}, step);
+    checkpoint::RunState state = example.state();
+    state.run_id = run;
+    state.extra["start"] = start;
+    checkpoint::PartStore(tiers_.local).save(state, example.place(), example.content(), 1);
+  }
+
+  void keep_persistently(int64_t step) const {
+    checkpoint::Store store(tiers_.persistent);
+    std::vector<checkpoint::Manifest> parts;
+    for (int64_t rank = 0; rank < kRanks; ++rank) {
+      const ExampleRank example({.rank = rank, .ranks = kRanks}, step);
+      parts.push_back(store.write_part(example.state(), example.place(), example.content(), 1));
+    }
+    store.commit(merge(parts, "parts"));
+  }
+
+  CheckpointSearch search() const { return CheckpointSearch({.tiers = tiers_, .run_id = "run-1"}); }
+
+  TempDir directory_;
+  Tiers tiers_{.persistent = directory_ / "persistent", .local = directory_ / "node", .memory = {}};
+};
+
+TEST_F(Search, GivesTheNewestStepOfWhichAllPartsAreThere) {
+  keep_persistently(10);
+  for (int64_t rank = 0; rank < kRanks; ++rank) keep_on_node(rank, 20);
+  keep_on_node(0, 30);
+  CheckpointSearch found = search();
+  for (const int64_t step : {20, 10}) {
+    std::optional<Loaded> loaded = found.next();
+    ASSERT_TRUE(loaded.has_value());
+    EXPECT_TRUE(test::holds_example(*loaded, step, kRanks));
+  }
+  EXPECT_FALSE(found.next().has_value());
+  ASSERT_EQ(found.passed_over().size(), 1u);
+  EXPECT_EQ(found.passed_over()[0].name, "step 30 on the nodes");
+  EXPECT_EQ(found.passed_over()[0].reason, "1 of 2 parts are there");
+  EXPECT_TRUE(found.passed_over()[0].unfinished);
+}
+
+TEST_F(Search, NeverJoinsPartsOfTwoStarts) {
+  keep_on_node(0, 20, "1");
+  keep_on_node(1, 20, "2");
+  EXPECT_FALSE(search().next().has_value());
+}
+
+TEST_F(Search, LeavesOtherRunsAlone) {
+  for (int64_t rank = 0; rank < kRanks; ++rank) keep_on_node(rank, 20, "1", "run-2");
+  CheckpointSearch found = search();
+  EXPECT_FALSE(found.next().has_value());
+  EXPECT_TRUE(found.passed_over().empty());
+}
+
+TEST_F(Search, TakesAShardThatIsDamagedOnTheNodeFromThePersistentTier) {
+  keep_persistently(20);
+  checkpoint::PartStore node(tiers_.local);
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    const ExampleRank example({.rank = rank, .ranks = kRanks}, 20);
+    node.save(example.state(), example.place(), example.content(), 1);
+  }
+  const std::filesystem::path shard = node.list()[0].shard;
+  const auto size = std::filesystem::file_size(shard);
+  std::filesystem::resize_file(shard, size - 1);
+  std::filesystem::resize_file(shard, size);
+  CheckpointSearch found = search();
+  std::optional<Loaded> loaded = found.next();
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_TRUE(test::holds_example(*loaded, 20, kRanks));
+  ASSERT_EQ(loaded->bad_files().size(), 1u);
+  EXPECT_EQ(loaded->bad_files()[0].path, shard);
+}
+
+}  // namespace
+}  // namespace megalith::train
