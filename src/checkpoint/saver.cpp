@@ -125,9 +125,7 @@ Saver::Outcome Saver::save(const Job& job) {
 FileDigests Saver::digest(const Job& job) const {
   FileDigests digests = digests_of(job.image->memory());
   if (!options_.memory.empty()) {
-    failure_of([&] {
-      MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests);
-    });
+    failure_of([&] { MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests); });
   }
   return digests;
 }
