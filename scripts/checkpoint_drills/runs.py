@@ -51,7 +51,7 @@ class Runs:
 
     def command(self, name, layout, steps, overrides, model="gpt"):
         ranks = ranks_of(layout)
-        memory = self.memory or '""'  # null would be the program's own choice
+        memory = self.memory or "none"
         return [self.program, "train", "-c", self.recipe, f"trainer.max_steps={steps}",
                 f"exp_manager.explicit_log_dir={self.directory(name)}", f"{CALLBACK}memory_dirpath={memory}",
                 *MODELS[model].split(), *overrides_of(layout), *overrides, *(["--nproc", str(ranks)] if ranks > 1 else [])]

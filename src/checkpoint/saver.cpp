@@ -49,6 +49,7 @@ Saver::~Saver() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
+    stopped_at_ = monotonic_seconds();
   }
   changed_.notify_all();
   thread_.join();
@@ -149,7 +150,7 @@ void Saver::commit_together(const Job& job, const std::optional<Manifest>& part,
     if (is_first()) {
       commit(job, part, reason, result);
     } else {
-      take(options_.board->await(key(job, "result", 0), options_.deadline, "the commit of rank 0"), "rank 0");
+      take(await(job, "result", 0), "rank 0");
     }
   } catch (...) {
     if (part) store_.discard(*part);
@@ -198,11 +199,22 @@ void Saver::post(const Job& job, const char* what, const std::string& text) cons
   options_.board->post(key(job, what, options_.place.rank), text);
 }
 
+std::string Saver::await(const Job& job, const char* what, int64_t rank) const {
+  const double begin = monotonic_seconds();
+  const auto seconds_left = [&] {
+    const std::lock_guard lock(mutex_);
+    const double until = begin + options_.deadline;
+    return (stop_ ? std::min(until, stopped_at_ + options_.patience) : until) - monotonic_seconds();
+  };
+  return options_.board->await(key(job, what, rank), seconds_left,
+                               fmt::format("the word of rank {} on its {}", rank, what));
+}
+
 std::vector<std::string> Saver::collect(const Job& job, const char* what) const {
   std::vector<std::string> texts;
   for (int64_t rank = 1; rank < options_.place.ranks; ++rank) {
     const std::string name = fmt::format("rank {}", rank);
-    texts.push_back(take(options_.board->await(key(job, what, rank), options_.deadline, "the part of " + name), name));
+    texts.push_back(take(await(job, what, rank), name));
   }
   return texts;
 }

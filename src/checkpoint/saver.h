@@ -24,6 +24,7 @@ class Saver {
     // Where other ranks are; must outlive the saver. Null: there are none.
     comm::Board* board = nullptr;
     double deadline = 600.0;  // seconds, for the slowest rank after the fastest
+    double patience = 30.0;   // the same when this rank is about to end: another may be gone
     std::filesystem::path persistent = {};
     int64_t persistent_keep = Store::kKeepAll;
     std::filesystem::path local = {};  // empty: no such tier
@@ -49,7 +50,7 @@ class Saver {
   };
 
   explicit Saver(Options options);
-  // Ends the save that is under way.
+  // Waits for the save that is under way.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -85,6 +86,7 @@ class Saver {
   bool is_first() const { return options_.place.rank == 0; }
   std::string key(const Job& job, const char* what, int64_t rank) const;
   void post(const Job& job, const char* what, const std::string& text) const;
+  std::string await(const Job& job, const char* what, int64_t rank) const;
   // What the other ranks have posted, on the first rank.
   std::vector<std::string> collect(const Job& job, const char* what) const;
 
@@ -98,6 +100,7 @@ class Saver {
   std::optional<Job> job_;
   std::optional<Outcome> outcome_;
   bool stop_ = false;
+  double stopped_at_ = 0.0;
   std::thread thread_;
 };
 

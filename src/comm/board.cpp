@@ -40,10 +40,17 @@ std::optional<std::string> Board::read(const std::string& key) {
 
 std::string Board::await(const std::string& key, double seconds, const std::string& what) {
   const double until = monotonic_seconds() + seconds;
+  return await(
+      key, [until] { return until - monotonic_seconds(); }, what);
+}
+
+std::string Board::await(const std::string& key, const SecondsLeft& seconds_left, const std::string& what) {
+  const double begin = monotonic_seconds();
   auto pause = std::chrono::milliseconds(1);
   while (true) {
     if (std::optional<std::string> text = read(key)) return *std::move(text);
-    if (monotonic_seconds() > until) fail(ErrorKind::comm, "{} did not come within {} s", what, seconds);
+    if (seconds_left() < 0.0)
+      fail(ErrorKind::comm, "{} did not come within {:.0f} s", what, monotonic_seconds() - begin);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(100));
   }

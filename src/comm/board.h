@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +20,9 @@ class Board {
   void post(const std::string& key, const std::string& text);
   // Nothing while nobody has posted it.
   std::optional<std::string> read(const std::string& key);
-  // Comm error, which names `what`, where nobody posts it within `seconds`.
+  // Comm error, which names `what`, where nobody posts it in time. `seconds_left` is asked again and again.
+  using SecondsLeft = std::function<double()>;
+  std::string await(const std::string& key, const SecondsLeft& seconds_left, const std::string& what);
   std::string await(const std::string& key, double seconds, const std::string& what);
   // Forgets every key that begins with it.
   virtual void remove(const std::string& prefix) = 0;

@@ -192,7 +192,7 @@ std::vector<Key> exp_manager_keys(ExpManager& e) {
       {"exp_manager.checkpoint_callback_params.local_dirpath", &checkpoint.local_dirpath,
        "a disk of each node (%n: the node's number); null: its memory alone"},
       {"exp_manager.checkpoint_callback_params.memory_dirpath", &checkpoint.memory_dirpath,
-       "a memory file system that keeps the last copy of the state for a restart; null: none"},
+       "a memory file system that keeps the last copy of the state for a restart; none: no such copy"},
   };
 }
 

@@ -5,6 +5,12 @@
 
 namespace megalith::train {
 
+namespace {
+void warn_of_memory(const std::string& why_not) {
+  observe::log_warning(fmt::format("copies of the state do not outlive this process: {}", why_not));
+}
+}  // namespace
+
 CheckpointWriter::CheckpointWriter(const config::Run& run, const Tiers& tiers, const RunIdentity& identity,
                                    Engine& engine, comm::World* world)
     : options_(run.exp_manager.checkpoint_callback_params),
@@ -12,20 +18,14 @@ CheckpointWriter::CheckpointWriter(const config::Run& run, const Tiers& tiers, c
       is_first_(world == nullptr || world->rank() == 0) {
   const checkpoint::Part place{.rank = world == nullptr ? 0 : world->rank(),
                                .ranks = world == nullptr ? 1 : world->size()};
-  std::filesystem::path memory_file;
-  std::string why_not;
   if (!tiers.memory.empty()) {
     try {
       memory_.emplace(tiers.memory);
-      memory_file = checkpoint::MemoryParts(tiers.memory).shard_of(place.rank);
+      memory_file_ = checkpoint::MemoryParts(tiers.memory).shard_of(place.rank);
     } catch (const Error& error) {
-      why_not = error.what();
+      warn_of_memory(error.what());
     }
   }
-  engine.prepare_snapshots(memory_file);
-  if (why_not.empty()) why_not = engine.snapshot().why_not_shared();
-  if (!why_not.empty())
-    observe::log_warning(fmt::format("copies of the state do not outlive this process: {}", why_not));
   saver_.emplace(checkpoint::Saver::Options{.place = place,
                                             .generation = identity.generation + 1,
                                             .board = world == nullptr ? nullptr : &world->board(),
@@ -34,7 +34,22 @@ CheckpointWriter::CheckpointWriter(const config::Run& run, const Tiers& tiers, c
                                             .persistent_keep = options_.save_top_k,
                                             .local = tiers.local,
                                             .local_keep = options_.local_save_top_k,
-                                            .memory = why_not.empty() ? tiers.memory : std::filesystem::path()});
+                                            .memory = memory_ ? tiers.memory : std::filesystem::path()});
+}
+
+// Not before it is needed: so much memory takes seconds.
+bool CheckpointWriter::prepare() {
+  if (is_prepared_) return true;
+  bool failed = false;
+  try {
+    engine_.prepare_snapshots(memory_file_);
+    if (const std::string& why_not = engine_.snapshot().why_not_shared(); !why_not.empty()) warn_of_memory(why_not);
+  } catch (const Error& error) {
+    observe::log_error(fmt::format("there is no memory for a copy of the state: {}", error.what()));
+    failed = true;
+  }
+  is_prepared_ = !engine_.is_so_somewhere(failed);
+  return is_prepared_;
 }
 
 bool CheckpointWriter::persistent_due(int64_t step) const {
@@ -78,6 +93,7 @@ void CheckpointWriter::save(const checkpoint::RunState& state, Telemetry& teleme
         fmt::format("checkpoint of step {} is left out: the one before is still being written", state.step));
     return;
   }
+  if (!prepare()) return;
   begin(state, persistent_due(state.step));
   if (options_.async_save) return;
   saver_->wait();
@@ -87,8 +103,10 @@ void CheckpointWriter::save(const checkpoint::RunState& state, Telemetry& teleme
 void CheckpointWriter::save_at_end(const checkpoint::RunState& state, Telemetry& telemetry) {
   make_way(false, telemetry);
   if (begun_step_ != state.step || !begun_persistent_ || complete_step_ != state.step) {
-    begin(state, true);
-    make_way(false, telemetry);
+    if (prepare()) {
+      begin(state, true);
+      make_way(false, telemetry);
+    }
     if (complete_step_ != state.step) fail(ErrorKind::io, "the checkpoint of step {} could not be saved", state.step);
   }
   saver_->remove_memory();

@@ -31,6 +31,8 @@ class CheckpointWriter {
  private:
   // False: a save that is late is left out.
   bool make_way(bool may_skip, Telemetry& telemetry);
+  // Memory for snapshots. False where some rank has none: then nothing is saved.
+  bool prepare();
   void begin(const checkpoint::RunState& state, bool to_persistent);
   bool persistent_due(int64_t step) const;
   bool local_due(int64_t step) const;
@@ -38,6 +40,8 @@ class CheckpointWriter {
   const config::CheckpointCallback& options_;
   Engine& engine_;
   std::optional<RunMemory> memory_;
+  std::filesystem::path memory_file_;
+  bool is_prepared_ = false;
   std::optional<checkpoint::Saver> saver_;
   bool is_first_;
   int64_t begun_step_ = -1;  // of the last save

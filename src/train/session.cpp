@@ -122,7 +122,8 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
   fill_engine(engine, finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
   make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
-  origin.state.extra["plans"] = engine.tell_all(ops::plans_text(engine.stream()));
+  if (engine.stream().device() == Device::cuda)
+    origin.state.extra["plans"] = engine.tell_all(ops::plans_text(engine.stream()));
   if (chief) replace_file(chief->directory.hparams(), origin.state.config);
 
   const auto train_data =

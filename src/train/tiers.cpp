@@ -33,7 +33,7 @@ Tiers tiers_of(const config::Run& run, int rank) {
   Tiers tiers{.persistent = run_path(run) / "checkpoints", .local = {}, .memory = {}};
   if (!checkpoints.dirpath.empty()) tiers.persistent = checkpoints.dirpath;
   if (!checkpoints.local_dirpath.empty()) tiers.local = of_node(checkpoints.local_dirpath, node) / of_run;
-  if (!checkpoints.memory_dirpath.empty())
+  if (!checkpoints.memory_dirpath.empty() && checkpoints.memory_dirpath != "none")
     tiers.memory = of_node(checkpoints.memory_dirpath, node) / fmt::format("megalith-{}", ::getuid()) / of_run;
   return tiers;
 }

@@ -8,6 +8,7 @@
 #include "checkpoint/example_ranks.h"
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
+#include "core/clock.h"
 #include "core/failpoint.h"
 #include "temp_dir.h"
 
@@ -68,6 +69,22 @@ void expect_good(const std::vector<Saver::Outcome>& outcomes) {
 bool holds(const Store& store, int64_t step, int64_t ranks) {
   Loaded loaded = store.open(step);
   return test::holds_example(loaded, step, ranks);
+}
+
+// Its training has ended with an error, because the other rank is gone: it must not wait for it until the deadline.
+TEST(Saver, ARankThatLeavesHasLittlePatience) {
+  const TempDir directory;
+  comm::LocalBoard board;
+  const double begin = monotonic_seconds();
+  {
+    Savers savers(2, board, directory.path(), [](Saver::Options& options) {
+      options.deadline = 600.0;
+      options.patience = 0.1;
+    });
+    savers.begin(0, 5);
+  }
+  EXPECT_LT(monotonic_seconds() - begin, 60.0);
+  EXPECT_TRUE(Store(directory.path()).list().empty()) << "what it wrote alone is taken back";
 }
 
 TEST(Saver, RanksCommitOneCheckpointTogether) {
