@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "comm/socket.h"
@@ -85,8 +86,15 @@ TEST(Boot, NamesRankZeroWhereNobodyServes) {
 
 TEST(Boot, NamesWhoDidNotFinish) {
   const int port = free_port();
-  const auto errors = run_ranks({rank_of(0, 2, port), rank_of(1, 2, port)}, 1.0, [](Boot& boot) {
-    if (boot.rank() == 0) boot.finish();
+  std::promise<void> first_has_met;
+  const auto errors = run_ranks({rank_of(0, 2, port), rank_of(1, 2, port)}, 1.0, [&](Boot& boot) {
+    if (boot.rank() == 1) {
+      // One that leaves while the other still connects is named for that.
+      first_has_met.get_future().wait_for(std::chrono::seconds(10));
+      return;
+    }
+    first_has_met.set_value();
+    boot.finish();
   });
   expect_parts(errors[0], {"of 2 ranks were not done", ": 1"});
   EXPECT_EQ(errors[1], "");

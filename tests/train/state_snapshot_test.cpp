@@ -185,7 +185,8 @@ TEST(StateSnapshot, WorkIsSharedEvenly) {
     save_after({.model = kGpt, .layout = layout, .bucket_elements = 100}, store, [](SavingRank&) {});
     int64_t largest = 0;
     int64_t sum = 0;
-    for (const checkpoint::ShardInfo& shard : store.open(1).manifest().shards) {
+    const checkpoint::Loaded saved = store.open(1);
+    for (const checkpoint::ShardInfo& shard : saved.manifest().shards) {
       largest = std::max(largest, shard.digests.bytes);
       sum += shard.digests.bytes;
     }
