@@ -65,8 +65,6 @@ class Saver {
 
   // Before the image is overwritten.
   void revoke_memory() const;
-  // The bytes of this step are known to be right: retention relies on it.
-  void note_verified(const Manifest& manifest) { store_.note_verified(manifest); }
   // Forgets what is only kept for a restart.
   void remove_memory() const;
 

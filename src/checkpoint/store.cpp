@@ -48,8 +48,8 @@ ShardContent content_of(const Snapshot& snapshot) {
   ShardContent content;
   std::vector<TensorView> views;
   for (const NamedTensor& named : snapshot.tensors) {
-    const Shape whole = named.whole.rank() == 0 ? named.tensor.shape : named.whole;
-    const Box box = named.whole.rank() == 0 ? whole_box(whole) : Box{named.offset, named.tensor.shape};
+    const Shape& whole = named.tensor.shape;
+    const Box box = whole_box(whole);
     views.push_back({.name = stored_name(named.kind, named.name, whole, box), .tensor = named.tensor});
     content.pieces.push_back({named.name, named.kind, named.tensor.dtype, whole, box});
   }

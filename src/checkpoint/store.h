@@ -17,9 +17,7 @@ namespace megalith::checkpoint {
 struct NamedTensor {
   std::string name;  // the logical name
   TensorKind kind = TensorKind::weights;
-  Tensor tensor;     // in CPU memory, unchanged while it is saved
-  Shape whole = {};  // of the logical tensor, and where in it this one begins; absent: it is the whole
-  Shape offset = {};
+  Tensor tensor;  // whole, in CPU memory, unchanged while it is saved
 };
 
 struct Snapshot {

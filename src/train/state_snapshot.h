@@ -39,7 +39,6 @@ class StateSnapshot {
   const checkpoint::ShardImage& image() const { return image_; }
   // Whether the memory outlives the process; else why not.
   const std::string& why_not_shared() const { return why_not_shared_; }
-  const std::filesystem::path& memory_file() const { return memory_->path(); }
 
  private:
   struct Copy {
