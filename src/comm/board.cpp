@@ -50,7 +50,7 @@ std::string Board::await(const std::string& key, const SecondsLeft& seconds_left
   while (true) {
     if (std::optional<std::string> text = read(key)) return *std::move(text);
     if (seconds_left() < 0.0)
-      fail(ErrorKind::comm, "{} did not come within {:.0f} s", what, monotonic_seconds() - begin);
+      fail(ErrorKind::comm, "{} did not come within {:.1f} s", what, monotonic_seconds() - begin);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(100));
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ranks.h"
+#include "repository.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -65,7 +66,7 @@ TEST(Ranks, ALaunchThatLosesOneFailsAndSaysWhich) {
 }
 
 TEST(Ranks, ADryRunShowsThemAndStartsNone) {
-  const std::string recipes = std::string(MEGALITH_SOURCE_DIR) + "/recipes/";
+  const std::string recipes = in_repository("recipes/").string();
   Outcome outcome = run_program("train --dry-run --rank 37 -c " + recipes + "llama3.1-405b.yaml");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_TRUE(outcome.output.starts_with("rank             37 of 432: tensor 5 of 8")) << outcome.output;

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "repository.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -68,7 +69,7 @@ TEST(Verbs, SigtermSavesAndAsksToBeRunAgain) {
 
 TEST(Verbs, DryRunOfEveryRecipeAllocatesNothing) {
   int recipes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(MEGALITH_SOURCE_DIR) + "/recipes")) {
+  for (const auto& entry : std::filesystem::directory_iterator(in_repository("recipes"))) {
     const Outcome outcome = run_program("train --dry-run -c " + entry.path().string());
     EXPECT_EQ(outcome.exit_code, 0) << entry.path() << "\n" << outcome.output;
     EXPECT_NE(outcome.output.find("FLOPs per sample"), std::string::npos);

@@ -146,7 +146,8 @@ TEST(Store, NobodyThereIsAnErrorAfterTheDeadline) {
   const auto connect = [&] { StoreClient client({.port = port, .connect_deadline = 0.2}); };
   expect_parts(error_of(ErrorKind::comm, connect), {"nobody answers", std::to_string(port)});
   EXPECT_LT(monotonic_seconds() - begin, 5.0);
-  error_of(ErrorKind::user, [] { StoreClient client({.host = "no.such.host.invalid", .port = 1}); });
+  error_of(ErrorKind::user,
+           [] { StoreClient client({.host = "no.such.host.invalid", .port = 1, .connect_deadline = 0.2}); });
 }
 
 TEST(Store, GarbageDisconnectsItsSenderAndNobodyElse) {

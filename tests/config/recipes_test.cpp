@@ -9,12 +9,13 @@
 #include "config/print.h"
 #include "config/validate.h"
 #include "core/file.h"
+#include "repository.h"
 
 namespace megalith::config {
 namespace {
 
 std::filesystem::path recipes() {
-  return std::filesystem::path(MEGALITH_SOURCE_DIR) / "recipes";
+  return in_repository("recipes");
 }
 
 Run recipe(const std::string& name, const std::vector<std::string>& overrides = {}) {

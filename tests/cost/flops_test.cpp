@@ -9,12 +9,13 @@
 #include "config/layout.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "repository.h"
 
 namespace megalith::cost {
 namespace {
 
 config::Model recipe(const std::string& name) {
-  const auto path = std::filesystem::path(MEGALITH_SOURCE_DIR) / "recipes" / (name + ".yaml");
+  const auto path = in_repository("recipes/" + name + ".yaml");
   config::Run run = config::load(std::vector{path}, {});
   config::validate(run);
   return run.model;

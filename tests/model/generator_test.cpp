@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "checkpoint/safetensors.h"
+#include "repository.h"
 #include "tiny_model.h"
 
 namespace megalith::model::testing {
@@ -46,7 +47,7 @@ TEST(Generator, LogitsAgreeWithPyTorch) {
   const std::pair<const char*, ModelConfig> cases[] = {{"gpt.safetensors", tiny_gpt()},
                                                        {"llama.safetensors", tiny_llama()}};
   for (const auto& [file, config] : cases) {
-    auto reader = checkpoint::SafetensorsReader::open(std::string(MEGALITH_SOURCE_DIR) + "/tests/golden/" + file);
+    auto reader = checkpoint::SafetensorsReader::open(in_repository("tests/golden") / file);
     TinyModel model(config, 1, kLength);
     for (const parallel::Parameter& parameter : model.store.all()) {
       const bool padded = parameter.weight.shape.rank() == 2 && parameter.weight.rows() == config.padded_vocabulary &&

@@ -7,6 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "model/model_config.h"
 #include "parallel/parameter_table.h"
+#include "repository.h"
 
 namespace megalith::model::testing {
 
@@ -19,7 +20,7 @@ constexpr int64_t kLength = 16;
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : reader_(checkpoint::SafetensorsReader::open(std::string(MEGALITH_SOURCE_DIR) + "/tests/golden/" + name)) {}
+      : reader_(checkpoint::SafetensorsReader::open(in_repository("tests/golden/" + name))) {}
 
   std::vector<float> floats(const std::string& name, Shape shape) { return read<float>(name, DType::f32, shape); }
   std::vector<int32_t> tokens() { return read<int32_t>("tokens", DType::i32, {kSteps, kBatch, kLength + 1}); }

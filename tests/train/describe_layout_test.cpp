@@ -7,6 +7,7 @@
 #include "config/expect_error.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "repository.h"
 #include "train/describe.h"
 
 namespace megalith::train {
@@ -16,7 +17,7 @@ using ::megalith::config::expect_parts;
 using ::megalith::config::user_error_of;
 
 config::Run recipe(const std::string& name, const std::vector<std::string>& overrides = {}) {
-  const auto file = std::filesystem::path(MEGALITH_SOURCE_DIR) / "recipes" / (name + ".yaml");
+  const auto file = in_repository("recipes/" + name + ".yaml");
   config::Run run = config::load(std::vector{file}, overrides);
   config::validate(run);
   return run;
