@@ -20,12 +20,13 @@ enum class PacketKind : uint8_t {
   add,              // number: amount
   compare_and_set,  // value in place of `expected`
   delete_prefix,
+  read,  // of a byte server: value: how many bytes, number: at which offset; they follow the answer
 };
 constexpr PacketKind kFirstPacketKind = PacketKind::challenge;
-constexpr PacketKind kLastPacketKind = PacketKind::delete_prefix;
+constexpr PacketKind kLastPacketKind = PacketKind::read;
 
-// What the store and its clients say to each other. On the wire: the length of the rest (u32), kind (u8), number (i64),
-// then key, value and expected, each as a length (u32) and bytes; little-endian.
+// What servers (the store, a byte server) and their clients say to each other. On the wire: the length of the rest
+// (u32), kind (u8), number (i64), then key, value and expected, each as a length (u32) and bytes; little-endian.
 struct Packet {
   PacketKind kind = PacketKind::ok;
   int64_t number = 0;

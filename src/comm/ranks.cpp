@@ -9,10 +9,13 @@
 
 namespace megalith::comm {
 
-RankPlace place_here(std::string device) {
+RankPlace place_here(std::string device, std::string address) {
   char name[256] = {};
   const bool named = ::gethostname(name, sizeof name - 1) == 0;
-  return {.host = named ? name : "unknown", .device = std::move(device), .process = ::getpid()};
+  return {.host = named ? name : "unknown",
+          .device = std::move(device),
+          .process = ::getpid(),
+          .address = std::move(address)};
 }
 
 std::string Group::describe(int who) const {

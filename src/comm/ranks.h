@@ -6,17 +6,18 @@
 
 namespace megalith::comm {
 
-// Where a rank runs, so that errors can say it.
+// Where a rank runs: for errors to say it, and for others to reach it.
 struct RankPlace {
   std::string host;
   std::string device;  // "cpu", "cuda:3"
   int64_t process = 0;
+  std::string address = "127.0.0.1";
 
   bool operator==(const RankPlace&) const = default;
 };
 
-// This machine's name and this process; `device` as given.
-RankPlace place_here(std::string device);
+// This machine's name and this process; the others as given.
+RankPlace place_here(std::string device, std::string address);
 
 // The places of all ranks, by global rank.
 using RankPlaces = std::vector<RankPlace>;

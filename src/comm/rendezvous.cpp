@@ -15,21 +15,24 @@ std::string place_key(int rank) {
   return fmt::format("rank/{}/place", rank);
 }
 
-// One place a line: process, device, host.
+// One place a line: process, device, address, host.
 std::string write_place(const RankPlace& place) {
-  return fmt::format("{} {} {}\n", place.process, place.device, place.host);
+  return fmt::format("{} {} {} {}\n", place.process, place.device, place.address, place.host);
 }
 
 RankPlace read_place(const std::string& line) {
   const size_t first = line.find(' ');
   const size_t second = line.find(' ', first + 1);
+  const size_t third = line.find(' ', second + 1);
   RankPlace place;
   const auto status = std::from_chars(line.data(), line.data() + line.size(), place.process);
-  if (status.ec != std::errc{} || first == std::string::npos || second == std::string::npos) {
+  if (status.ec != std::errc{} || first == std::string::npos || second == std::string::npos ||
+      third == std::string::npos) {
     fail(ErrorKind::comm, "the store says '{}' where the place of a rank should be", line);
   }
   place.device = line.substr(first + 1, second - first - 1);
-  place.host = line.substr(second + 1);
+  place.address = line.substr(second + 1, third - second - 1);
+  place.host = line.substr(third + 1);
   return place;
 }
 

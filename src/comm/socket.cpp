@@ -68,6 +68,11 @@ Socket try_to_connect(const addrinfo& address, double until) {
   return socket;
 }
 
+// Nothing to read, or no room to write, at this moment.
+bool is_for_now(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
 bool is_loopback(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
@@ -97,23 +102,37 @@ Socket& Socket::operator=(Socket&& other) noexcept {
 }
 
 bool Socket::read_into(std::string& bytes, size_t at_most) const {
-  char chunk[16384];
+  std::byte chunk[16384];
   while (bytes.size() < at_most) {
-    const ssize_t count = ::recv(descriptor_, chunk, std::min(sizeof chunk, at_most - bytes.size()), 0);
-    if (count == 0) return false;
-    if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    bytes.append(chunk, static_cast<size_t>(count));
+    const ssize_t count = read_some({chunk, std::min(sizeof chunk, at_most - bytes.size())});
+    if (count <= 0) return count == 0;
+    bytes.append(reinterpret_cast<const char*>(chunk), static_cast<size_t>(count));
   }
   return true;
 }
 
 bool Socket::write_from(std::string& bytes) const {
   while (!bytes.empty()) {
-    const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    const ssize_t count = write_some(std::as_bytes(std::span(bytes)));
+    if (count <= 0) return count == 0;
     bytes.erase(0, static_cast<size_t>(count));
   }
   return true;
+}
+
+ssize_t Socket::read_some(std::span<std::byte> into) const {
+  const ssize_t count = ::recv(descriptor_, into.data(), into.size(), 0);
+  if (count > 0) return count;
+  return count < 0 && is_for_now(errno) ? 0 : -1;
+}
+
+ssize_t Socket::write_some(std::span<const std::byte> bytes) const {
+  const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return count < 0 && is_for_now(errno) ? 0 : count;
+}
+
+void Socket::shut_down() const {
+  ::shutdown(descriptor_, SHUT_RDWR);
 }
 
 bool Socket::wait_readable(double until) const {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace megalith::comm {
@@ -21,6 +24,11 @@ class Socket {
   bool read_into(std::string& bytes, size_t at_most) const;
   // Writes as much as the kernel takes now and removes it; false when the connection broke.
   bool write_from(std::string& bytes) const;
+  // What can be read into, or written from, the memory right now: how many bytes, or -1 when the connection broke.
+  ssize_t read_some(std::span<std::byte> into) const;
+  ssize_t write_some(std::span<const std::byte> bytes) const;
+  // Wakes whoever waits for this socket, and ends the connection.
+  void shut_down() const;
   // Until there is something to read (or room to write), or until the moment (monotonic seconds); false then.
   bool wait_readable(double until) const;
   bool wait_writable(double until) const;

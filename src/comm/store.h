@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/socket.h"
+#include "comm/packet_stream.h"
 
 namespace megalith::comm {
-
-struct Packet;
 
 // Where the ranks of a run find each other: keys and values over TCP.
 //
@@ -74,20 +72,14 @@ class StoreClient {
   int64_t delete_prefix(const std::string& prefix);
 
   // This machine as the store's machine sees it: where other ranks can reach this one.
-  std::string local_address() const { return socket_.local_address(); }
+  std::string local_address() const { return stream_.socket().local_address(); }
 
  private:
-  void introduce(const StoreClientOptions& options, double until);
   Packet request(const Packet& packet, double seconds);
-  void write(const Packet& packet, double until);
-  Packet read(double until);
-  [[noreturn]] void lose(const char* why);
 
-  std::string where_;
   double answer_deadline_;
   std::mutex mutex_;
-  Socket socket_;
-  std::string received_;
+  PacketStream stream_;
 };
 
 }  // namespace megalith::comm

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "comm/keyed_hash.h"
 #include "comm/packet.h"
 #include "comm/store.h"
 #include "comm/store_proof.h"
@@ -9,35 +8,21 @@
 
 namespace megalith::comm {
 
-StoreClient::StoreClient(const StoreClientOptions& options)
-    : where_(fmt::format("the store at {} port {}", options.host, options.port)),
-      answer_deadline_(options.answer_deadline) {
-  const double until = monotonic_seconds() + options.connect_deadline;
-  socket_ = connect_to(options.host, options.port, until);
-  if (options.secret.empty() && !socket_.to_loopback()) {
-    user_error("{} is on another machine and needs a shared secret", where_);
-  }
-  introduce(options, until);
+namespace {
+PacketStream connect(const StoreClientOptions& options, double until) {
+  const std::string where = fmt::format("the store at {} port {}", options.host, options.port);
+  Socket socket = connect_to(options.host, options.port, until);
+  if (options.secret.empty() && !socket.to_loopback())
+    user_error("{} is on another machine and needs a shared secret", where);
+  PacketStream stream(std::move(socket), where);
+  introduce(stream, {.secret = options.secret, .generation = options.generation, .rank = options.rank}, until);
+  return stream;
 }
+}  // namespace
 
-void StoreClient::introduce(const StoreClientOptions& options, double until) {
-  const Packet challenge = read(until);
-  const Introduction introduction{.server_nonce = challenge.value,
-                                  .client_nonce = random_bytes(kNonceBytes),
-                                  .generation = options.generation,
-                                  .rank = std::to_string(options.rank)};
-  write({.kind = PacketKind::hello,
-         .number = introduction.generation,
-         .key = introduction.rank,
-         .value = client_proof(options.secret, introduction),
-         .expected = introduction.client_nonce},
-        until);
-  const Packet answer = read(until);
-  if (answer.kind == PacketKind::refused) fail(ErrorKind::comm, "{} refuses: {}", where_, answer.value);
-  if (!equal_in_constant_time(answer.value, server_proof(options.secret, introduction))) {
-    fail(ErrorKind::comm, "{} does not know the secret of this run", where_);
-  }
-}
+StoreClient::StoreClient(const StoreClientOptions& options)
+    : answer_deadline_(options.answer_deadline),
+      stream_(connect(options, monotonic_seconds() + options.connect_deadline)) {}
 
 void StoreClient::set(const std::string& key, const std::string& value) {
   request({.kind = PacketKind::set, .key = key, .value = value}, 0.0);
@@ -47,7 +32,7 @@ std::string StoreClient::get(const std::string& key, double seconds) {
   const auto milliseconds = static_cast<int64_t>(std::ceil(seconds * 1e3));
   const Packet answer = request({.kind = PacketKind::get, .number = milliseconds, .key = key}, seconds);
   if (answer.kind == PacketKind::timed_out) {
-    fail(ErrorKind::comm, "nobody set '{}' in {} within {:.1f} s", key, where_, seconds);
+    fail(ErrorKind::comm, "nobody set '{}' in {} within {:.1f} s", key, stream_.where(), seconds);
   }
   return answer.value;
 }
@@ -72,38 +57,13 @@ int64_t StoreClient::delete_prefix(const std::string& prefix) {
 
 Packet StoreClient::request(const Packet& packet, double seconds) {
   const std::lock_guard lock(mutex_);
-  if (!socket_) fail(ErrorKind::comm, "{} was lost before", where_);
   const double until = monotonic_seconds() + seconds + answer_deadline_;
-  write(packet, until);
-  Packet answer = read(until);
+  stream_.write(packet, until);
+  Packet answer = stream_.read(until);
   if (answer.kind == PacketKind::refused) {
-    fail(ErrorKind::comm, "{} refuses to touch '{}': {}", where_, packet.key, answer.value);
+    fail(ErrorKind::comm, "{} refuses to touch '{}': {}", stream_.where(), packet.key, answer.value);
   }
   return answer;
-}
-
-void StoreClient::write(const Packet& packet, double until) {
-  std::string bytes = encode(packet);
-  while (!bytes.empty()) {
-    if (!socket_.wait_writable(until)) lose("does not listen");
-    if (!socket_.write_from(bytes)) lose("closed the connection");
-  }
-}
-
-Packet StoreClient::read(double until) {
-  bool open = true;
-  while (true) {
-    if (std::optional<Packet> packet = take_packet(received_)) return *std::move(packet);
-    if (!open) lose("closed the connection");
-    if (!socket_.wait_readable(until)) lose("does not answer");
-    open = socket_.read_into(received_, kMaxPacketBytes + sizeof(uint32_t));
-  }
-}
-
-// An answer that came after all would be taken for that of the next request.
-void StoreClient::lose(const char* why) {
-  socket_ = Socket();
-  fail(ErrorKind::comm, "{} {}", where_, why);
 }
 
 }  // namespace megalith::comm

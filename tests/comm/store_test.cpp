@@ -234,9 +234,9 @@ TEST(Rendezvous, EveryRankLearnsWhereTheOthersRun) {
   for (int rank = 0; rank < 4; ++rank) {
     threads.emplace_back([&, rank] {
       StoreClient client(client_of(server, rank));
-      const RankPlace own{fmt::format("host {}", rank), "cpu", 100 + rank};
+      const RankPlace own{fmt::format("host {}", rank), "cpu", 100 + rank, "10.0.0.7"};
       const RankPlaces places = exchange_places(client, rank, 4, own, 10.0);
-      right += places.size() == 4 && places[3] == RankPlace{"host 3", "cpu", 103};
+      right += places.size() == 4 && places[3] == RankPlace{"host 3", "cpu", 103, "10.0.0.7"};
       EXPECT_EQ(number_of_group(client, "tp/0,1,2,3/0", 10.0), 1U);
     });
   }
@@ -250,7 +250,7 @@ TEST(Rendezvous, NamesTheRanksThatDoNotAppear) {
   for (const int rank : {0, 2}) {
     threads.emplace_back([&, rank] {
       StoreClient client(client_of(server, rank));
-      const auto meet = [&] { exchange_places(client, rank, 4, place_here("cpu"), 0.3); };
+      const auto meet = [&] { exchange_places(client, rank, 4, place_here("cpu", "127.0.0.1"), 0.3); };
       expect_parts(error_of(ErrorKind::comm, meet), {"1, 3"});
     });
   }

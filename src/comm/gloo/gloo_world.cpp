@@ -8,7 +8,7 @@ std::unique_ptr<World> join_gloo(const JoinOptions& options) {
   StoreClient& store = *options.store;
   const double seconds = options.start_deadline;
   auto places = std::make_shared<const RankPlaces>(
-      exchange_places(store, options.rank, options.size, place_here("cpu"), seconds));
+      exchange_places(store, options.rank, options.size, place_here("cpu", store.local_address()), seconds));
   auto transport = std::make_shared<GlooTransport>(store, options.rank, options.size, seconds);
   return std::make_unique<HostWorld>(
       options.rank, std::move(places), std::make_shared<StoreBoard>(store), std::move(transport),

@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<World>> make_local_worlds(int ranks) {
   const auto exchange = std::make_shared<LocalExchange>(ranks);
   const auto numbers = std::make_shared<GroupNumbers>();
   const auto board = std::make_shared<LocalBoard>();
-  const auto places = std::make_shared<RankPlaces>(static_cast<size_t>(ranks), place_here("cpu"));
+  const auto places = std::make_shared<RankPlaces>(static_cast<size_t>(ranks), place_here("cpu", "127.0.0.1"));
   std::vector<std::unique_ptr<World>> worlds;
   worlds.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {

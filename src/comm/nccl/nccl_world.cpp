@@ -52,7 +52,7 @@ class NcclWorld final : public World {
 
 std::unique_ptr<World> join_nccl(const JoinOptions& options) {
   cuda::check(cudaSetDevice(options.device_index), "choosing the GPU of this rank");
-  const RankPlace own = place_here(fmt::format("cuda:{}", options.device_index));
+  const RankPlace own = place_here(fmt::format("cuda:{}", options.device_index), options.store->local_address());
   auto places = std::make_shared<const RankPlaces>(
       exchange_places(*options.store, options.rank, options.size, own, options.start_deadline));
   return std::make_unique<NcclWorld>(options, std::move(places));
