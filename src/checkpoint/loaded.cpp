@@ -41,7 +41,7 @@ Loaded Loaded::open(const std::filesystem::path& step_directory) {
   if (manifest.part) data_error("{} lists the part of one rank, not a checkpoint", manifest_path.string());
   for (const ShardInfo& shard : manifest.shards) check_plain_file(step_directory / shard.file, shard.digests.bytes);
   return Loaded(step_directory, std::move(manifest),
-                [&](const ShardInfo& shard) { return std::vector{step_directory / shard.file}; });
+                [&](const ShardInfo& shard) { return std::vector<Place>{step_directory / shard.file}; });
 }
 
 Loaded::Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of)
@@ -137,9 +137,9 @@ void Loaded::verify_chunk(int64_t chunk) {
   fail(ErrorKind::internal, "{} has fewer chunks", path_.string());
 }
 
-std::vector<BadFile> Loaded::bad_files() const {
-  std::vector<BadFile> bad;
-  for (const Shard& shard : shards_) bad.insert(bad.end(), shard.bad_files().begin(), shard.bad_files().end());
+std::vector<BadPlace> Loaded::bad_places() const {
+  std::vector<BadPlace> bad;
+  for (const Shard& shard : shards_) bad.insert(bad.end(), shard.bad_places().begin(), shard.bad_places().end());
   return bad;
 }
 

@@ -19,8 +19,8 @@ class Loaded {
   // Reads the manifest; refuses with a data error what does not fit together, or shards that are not there.
   static Loaded open(const std::filesystem::path& step_directory);
 
-  // Files that may hold a shard, the best first: it is taken from the first whose bytes are right.
-  using PlacesOf = std::function<std::vector<std::filesystem::path>(const ShardInfo& shard)>;
+  // Where a shard may be, the best first: it is taken from the first whose bytes are right.
+  using PlacesOf = std::function<std::vector<Place>(const ShardInfo& shard)>;
   // `name`: how the checkpoint is called in messages.
   Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of);
 
@@ -43,7 +43,7 @@ class Loaded {
   void verify_chunk(int64_t chunk);
 
   // What was found damaged, also where another place had the right bytes.
-  std::vector<BadFile> bad_files() const;
+  std::vector<BadPlace> bad_places() const;
 
  private:
   const TensorInfo& get(TensorKind kind, const std::string& name) const;

@@ -106,6 +106,10 @@ Saver::Outcome Saver::save(const Job& job) {
   });
   const bool has_image = outcome.failure.empty();
   if (has_image && job.to_local) outcome.failure = failure_of([&] { save_local(job, digests); });
+  if (options_.copies && job.to_local) {
+    const std::string failure = failure_of([&] { exchange_copies(job, digests, outcome.failure); });
+    if (outcome.failure.empty()) outcome.failure = failure;
+  }
   if (job.to_persistent) {
     // The others wait for what this rank says, also where it has failed.
     const std::string failure = failure_of([&] {
@@ -136,6 +140,34 @@ void Saver::save_local(const Job& job, const Digests& digests) const {
   const PartStore local(options_.local);
   local.save(job.state, options_.place, content_of(*job.image, digests), options_.generation);
   local.retain(options_.place.rank, options_.local_keep, job.protected_step);
+}
+
+// `digests` are absent where this rank has failed, for this reason. Its keeper waits for its word all the same, and so
+// does its source for the word on the copy.
+void Saver::exchange_copies(const Job& job, const Digests& digests, const std::string& reason) const {
+  std::optional<Offer> offer;
+  std::string manifest;
+  std::string failure = reason;
+  if (digests.valid()) {
+    failure = failure_of([&] {
+      const ShardName name{.generation = options_.generation, .rank = options_.place.rank};
+      offer.emplace(options_.copies->offer(digests.get(), job.image->memory()));
+      manifest = encode(manifest_of_part(job.state, options_.place,
+                                         {.file = shard_name(name), .digests = digests.get()}, job.image->pieces()));
+    });
+  }
+  post(job, "copy", failure.empty() ? kDone + manifest : kFailed + failure);
+  failure = failure_of([&] { keep_copy(job); });
+  post(job, "copied", failure.empty() ? std::string(1, kDone) : kFailed + failure);
+  take(await(job, "copied", options_.copies->keeper()), fmt::format("rank {}", options_.copies->keeper()));
+  if (!failure.empty()) fail(ErrorKind::io, "{}", failure);
+}
+
+void Saver::keep_copy(const Job& job) const {
+  const int64_t source = options_.copies->source();
+  const std::string who = fmt::format("rank {}", source);
+  const Manifest part = decode_manifest(take(await(job, "copy", source), who), "the part of " + who);
+  options_.copies->keep(part, job.protected_step, options_.generation);
 }
 
 Manifest Saver::write_part(const Job& job, const Digests& digests) const {
@@ -185,7 +217,7 @@ void Saver::retire_older(const Job& job, const Manifest& part, SaveResult& resul
 void Saver::read_back(const Manifest& part) const {
   const std::filesystem::path shard = store_.directory_of(part.state.step) / part.shards.front().file;
   File::open_for_reading(shard).forget_cache();
-  Loaded(shard, part, [&](const ShardInfo&) { return std::vector{shard}; }).verify();
+  Loaded(shard, part, [&](const ShardInfo&) { return std::vector<Place>{shard}; }).verify();
 }
 
 std::string Saver::key(const Job& job, const char* what, int64_t rank) const {
@@ -229,6 +261,7 @@ void Saver::revoke_memory() const {
 
 void Saver::remove_memory() const {
   if (!options_.memory.empty()) MemoryParts(options_.memory).remove(options_.place.rank);
+  if (options_.copies) options_.copies->remove();
 }
 
 }  // namespace megalith::checkpoint

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "checkpoint/part_store.h"
+#include "checkpoint/peer_copies.h"
 #include "checkpoint/shard_image.h"
 #include "checkpoint/store.h"
 #include "comm/board.h"
@@ -30,6 +31,7 @@ class Saver {
     std::filesystem::path local = {};  // empty: no such tier
     int64_t local_keep = 2;
     std::filesystem::path memory = {};  // where the images lie; empty: in the process alone
+    std::optional<PeerCopies> copies = {};
   };
 
   struct Job {
@@ -38,7 +40,7 @@ class Saver {
     std::function<void()> finish_image;  // called first; then the image is whole, and stays so until the save has ended
     bool to_persistent = true;
     bool to_local = false;
-    int64_t protected_step = -1;  // which the local tier must not remove
+    int64_t protected_step = -1;  // which the local tier and copies must not remove
   };
 
   struct Outcome {
@@ -65,7 +67,7 @@ class Saver {
 
   // Before the image is overwritten.
   void revoke_memory() const;
-  // Forgets what is only kept for a restart.
+  // Forgets what is only kept for a restart, here and of others.
   void remove_memory() const;
 
  private:
@@ -74,6 +76,8 @@ class Saver {
   using Digests = std::shared_future<FileDigests>;
   FileDigests digest(const Job& job) const;
   void save_local(const Job& job, const Digests& digests) const;
+  void exchange_copies(const Job& job, const Digests& digests, const std::string& reason) const;
+  void keep_copy(const Job& job) const;
   Manifest write_part(const Job& job, const Digests& digests) const;
   void commit_together(const Job& job, const std::optional<Manifest>& part, const std::string& reason,
                        SaveResult& result);

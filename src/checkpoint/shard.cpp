@@ -1,18 +1,17 @@
 #include "checkpoint/shard.h"
 
-#include "checkpoint/layout.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
 
-Shard::Shard(const ShardInfo& info, std::vector<std::filesystem::path> places)
+Shard::Shard(const ShardInfo& info, std::vector<Place> places)
     : info_(&info), places_(std::move(places)), verified_(info.digests.chunks.size(), false) {}
 
 template <class Action>
 void Shard::try_places(const Action& action) {
   while (true) {
     try {
-      if (!file_) open();
+      if (!bytes_) open();
       return action();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::io) throw;
@@ -24,23 +23,23 @@ void Shard::try_places(const Action& action) {
 }
 
 void Shard::give_up_place(const Error& reason) {
+  const std::filesystem::path& file = places_.front().file;
   std::error_code status;
-  if (std::filesystem::exists(std::filesystem::symlink_status(places_.front(), status)))
-    bad_files_.push_back({places_.front(), reason.what(), reason.kind() == ErrorKind::data});
+  if (file.empty() || std::filesystem::exists(std::filesystem::symlink_status(file, status)))
+    bad_places_.push_back({file, reason.what(), reason.kind() == ErrorKind::data});
   places_.erase(places_.begin());
-  file_.reset();
+  bytes_.reset();
   reader_.reset();
 }
 
 void Shard::open() {
   if (places_.empty()) data_error("shard {} is nowhere to be found", info_->file);
-  auto file = std::make_unique<VerifiedFile>(open_plain_file(places_.front()), info_->digests);
-  file_.swap(file);
+  bytes_ = std::make_unique<VerifiedBytes>(places_.front().open(), info_->digests);
 }
 
 void Shard::read_at(int64_t offset, std::span<std::byte> into) {
   if (into.empty()) return;
-  file_->read_at(offset, into);
+  bytes_->read_at(offset, into);
   const int64_t chunk_bytes = info_->digests.chunk_bytes;
   const int64_t last = (offset + static_cast<int64_t>(into.size()) - 1) / chunk_bytes;
   for (int64_t chunk = offset / chunk_bytes; chunk <= last; ++chunk) verified_[static_cast<size_t>(chunk)] = true;
@@ -50,7 +49,7 @@ void Shard::read(const std::string& tensor, int64_t offset, std::span<std::byte>
   try_places([&] {
     if (!reader_) {
       auto reader = std::make_unique<SafetensorsReader>(
-          file_->path().string(), info_->digests.bytes,
+          bytes_->name(), info_->digests.bytes,
           [this](int64_t position, std::span<std::byte> bytes) { read_at(position, bytes); });
       check_contents(*reader);
       reader_ = std::move(reader);
@@ -61,12 +60,12 @@ void Shard::read(const std::string& tensor, int64_t offset, std::span<std::byte>
 
 void Shard::verify_chunk(int64_t chunk) {
   if (is_verified(chunk)) return;
-  try_places([&] { file_->verify_chunk(chunk); });
+  try_places([&] { bytes_->verify_chunk(chunk); });
   verified_[static_cast<size_t>(chunk)] = true;
 }
 
 void Shard::check_contents(const SafetensorsReader& reader) const {
-  const std::string where = file_->path().string();
+  const std::string& where = bytes_->name();
   if (reader.entries().size() != expected_.size()) {
     data_error("{} holds {} tensors, its manifest lists {}", where, reader.entries().size(), expected_.size());
   }

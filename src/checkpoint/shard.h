@@ -8,13 +8,14 @@
 
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/verified_file.h"
+#include "checkpoint/verified_bytes.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
 
-struct BadFile {
-  std::filesystem::path path;
+// A place that a shard could not be taken from.
+struct BadPlace {
+  std::filesystem::path file;  // empty: on another node
   std::string reason;
   bool damaged = false;  // its bytes are wrong; else it could not be read
 };
@@ -29,8 +30,8 @@ class Shard {
     Shape shape;
   };
 
-  // `info` must outlive it. `places`: files, the best first.
-  Shard(const ShardInfo& info, std::vector<std::filesystem::path> places);
+  // `info` must outlive it. `places`: the best first.
+  Shard(const ShardInfo& info, std::vector<Place> places);
 
   // What the manifest says that it holds.
   void expect(Tensor tensor) { expected_.push_back(std::move(tensor)); }
@@ -42,11 +43,11 @@ class Shard {
   bool is_verified(int64_t chunk) const { return verified_[static_cast<size_t>(chunk)]; }
   void verify_chunk(int64_t chunk);
 
-  // Places that were tried and given up, though there was a file.
-  const std::vector<BadFile>& bad_files() const { return bad_files_; }
+  // Those that were tried and given up, though there was something.
+  const std::vector<BadPlace>& bad_places() const { return bad_places_; }
 
  private:
-  // Runs `action` on the file, and on the next place's where it finds a fault.
+  // Runs `action` on what is open, and on the next place's where it finds a fault.
   template <class Action>
   void try_places(const Action& action);
   void open();
@@ -55,12 +56,12 @@ class Shard {
   void check_contents(const SafetensorsReader& reader) const;
 
   const ShardInfo* info_;
-  std::vector<std::filesystem::path> places_;
+  std::vector<Place> places_;
   std::vector<Tensor> expected_;
-  std::unique_ptr<VerifiedFile> file_;
+  std::unique_ptr<VerifiedBytes> bytes_;
   std::unique_ptr<SafetensorsReader> reader_;
   std::vector<bool> verified_;
-  std::vector<BadFile> bad_files_;
+  std::vector<BadPlace> bad_places_;
 };
 
 }  // namespace megalith::checkpoint

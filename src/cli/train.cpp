@@ -46,6 +46,7 @@ void add_checkpoint_flags(CLI::App& verb, const std::shared_ptr<TrainOptions>& o
   add("--persistent-ckpt-dir", "dirpath", "where those go");
   add("--local-ckpt-interval", "local_every_n_train_steps", "steps between checkpoints on each node itself");
   add("--local-ckpt-dir", "local_dirpath", "the disk of each node that those go to");
+  add("--local-ckpt-peer-copy", "local_peer_copy", "true: the next node keeps a copy of them in memory");
 }
 
 void write_pictures(const TrainOptions& options, const config::Run& run, int64_t vocabulary) {

@@ -193,6 +193,8 @@ std::vector<Key> exp_manager_keys(ExpManager& e) {
        "a disk of each node (%n: the node's number); null: its memory alone"},
       {"exp_manager.checkpoint_callback_params.memory_dirpath", &checkpoint.memory_dirpath,
        "a memory file system that keeps the last copy of the state for a restart; none: no such copy"},
+      {"exp_manager.checkpoint_callback_params.local_peer_copy", &checkpoint.local_peer_copy,
+       "what a node saves locally is also kept in the memory of the next one, for the case that it is lost"},
   };
 }
 

@@ -150,6 +150,7 @@ struct CheckpointCallback {
   int64_t local_save_top_k = 2;
   std::string local_dirpath;  // empty: in memory alone
   std::string memory_dirpath = "/dev/shm";
+  bool local_peer_copy = false;  // of what each node saves locally, in the memory of the next
 };
 
 // Metrics for Prometheus to fetch over HTTP.

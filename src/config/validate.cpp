@@ -43,6 +43,7 @@ class Validator {
     recompute();
     data();
     schedule();
+    checkpoints();
     problems_.throw_if_any("the config");
   }
 
@@ -312,6 +313,16 @@ class Validator {
     if (weighted && list.size() % 2 != 0) {
       problems_.add("`{}` has {} entries; expected prefixes, or pairs: [weight, prefix, ...]", key, list.size());
     }
+  }
+
+  void checkpoints() {
+    const auto& checkpoints = run_.exp_manager.checkpoint_callback_params;
+    if (!checkpoints.local_peer_copy) return;
+    constexpr std::string_view kKey = "exp_manager.checkpoint_callback_params.local_peer_copy";
+    if (run_.trainer.num_nodes < 2) problems_.add("`{}` needs another node: trainer.num_nodes is 1", kKey);
+    if (checkpoints.local_every_n_train_steps == 0)
+      problems_.add("`{}` copies what is saved locally: set local_every_n_train_steps", kKey);
+    if (checkpoints.memory_dirpath == "none") problems_.add("`{}` needs memory: set memory_dirpath", kKey);
   }
 
   void schedule() {

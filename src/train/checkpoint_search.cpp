@@ -1,7 +1,9 @@
 #include "train/checkpoint_search.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <map>
+#include <set>
 #include <sstream>
 
 #include "checkpoint/layout.h"
@@ -43,24 +45,45 @@ SaveName parse_save(const std::string& save) {
   return name;
 }
 
+// "0,8".
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) ranks.push_back(std::stoi(word));
+  return ranks;
+}
+
 constexpr const char* kNone = "none";
 
 }  // namespace
 
 CheckpointSearch::CheckpointSearch(Options options) : options_(std::move(options)) {
   if (!options_.tiers.memory.empty()) held_ = checkpoint::MemoryParts(options_.tiers.memory).list();
-  if (!options_.tiers.local.empty()) {
-    for (HeldPart& part : checkpoint::PartStore(options_.tiers.local).list()) held_.push_back(std::move(part));
+  for (const std::filesystem::path& directory : {options_.tiers.local, options_.tiers.copies()}) {
+    if (directory.empty()) continue;
+    for (HeldPart& part : checkpoint::PartStore(directory).list()) held_.push_back(std::move(part));
   }
   // What another run has left there is none of ours.
   std::erase_if(held_, [&](const HeldPart& part) { return part.manifest.state.run_id != options_.run_id; });
-  report_held();
-  if (is_first()) list_candidates();
+  if (options_.peers != nullptr && rank() == teller()) offer_held();
+  if (options_.world != nullptr && rank() == teller()) report_held();
+  if (rank() == 0) list_candidates();
 }
 
-// Ranks say what their node has.
+void CheckpointSearch::offer_held() {
+  for (const HeldPart& part : held_) {
+    try {
+      auto file = std::make_shared<File>(checkpoint::open_plain_file(part.shard));
+      offers_.push_back(
+          options_.peers->offer(part.manifest.shards.front().digests,
+                                [file](int64_t offset, std::span<std::byte> into) { file->read_at(offset, into); }));
+    } catch (const Error&) {
+      // Whoever needs it hears that it is not offered, and looks elsewhere.
+    }
+  }
+}
+
 void CheckpointSearch::report_held() {
-  if (options_.world == nullptr) return;
   std::string lines;
   for (const HeldPart& part : held_)
     lines += fmt::format("{} {}\n", identity_of(part.manifest), part.manifest.part->rank);
@@ -68,20 +91,21 @@ void CheckpointSearch::report_held() {
 }
 
 void CheckpointSearch::list_candidates() {
-  // Of each save the parts, and of each part the first rank that holds it.
-  std::map<std::string, std::map<int64_t, int>> saves;
-  for (const HeldPart& part : held_) saves[identity_of(part.manifest)].emplace(part.manifest.part->rank, 0);
-  for (int rank = 1; options_.world != nullptr && rank < options_.world->size(); ++rank) {
-    std::istringstream lines(await(held_key(rank), fmt::format("what the node of rank {} holds", rank)));
+  // Of each save the parts, and of each part the ranks that tell of it.
+  std::map<std::string, std::map<int64_t, std::set<int>>> saves;
+  for (const HeldPart& part : held_) saves[identity_of(part.manifest)][part.manifest.part->rank].insert(0);
+  const int ranks = options_.world == nullptr ? 1 : options_.world->size();
+  for (int teller = options_.ranks_per_node; teller < ranks; teller += options_.ranks_per_node) {
+    std::istringstream lines(await(held_key(teller), fmt::format("what the node of rank {} holds", teller)));
     std::string save;
-    int64_t of_rank = 0;
-    while (lines >> save >> of_rank) saves[save].emplace(of_rank, rank);
+    int64_t part = 0;
+    while (lines >> save >> part) saves[save][part].insert(teller);
   }
   for (const auto& [save, holders] : saves) {
     const SaveName name = parse_save(save);
     if (static_cast<int64_t>(holders.size()) == name.ranks) {
       std::string text = save;
-      for (const auto& [part, holder] : holders) text += fmt::format(" {}", holder);
+      for (const auto& [part, tellers] : holders) text += fmt::format(" {}", fmt::join(tellers, ","));
       candidates_.push_back({.step = name.step, .on_nodes = true, .text = text});
     } else {
       passed_over_.push_back({.name = fmt::format("step {} on the nodes", name.step),
@@ -107,7 +131,7 @@ void CheckpointSearch::list_candidates() {
 std::string CheckpointSearch::choose() const {
   const std::string choice = given_ < candidates_.size() ? candidates_[given_].text : kNone;
   if (options_.world == nullptr) return choice;
-  if (is_first()) options_.world->board().post(choice_key(given_), choice);
+  if (rank() == 0) options_.world->board().post(choice_key(given_), choice);
   return await(choice_key(given_), "the choice of a checkpoint by rank 0");
 }
 
@@ -118,7 +142,7 @@ std::optional<Loaded> CheckpointSearch::next() {
   return parse_save(choice).ranks > 0 ? open_save(choice) : open_persistent(parse_save(choice).step);
 }
 
-// `choice`: the save, and for each of its parts the rank that posts its manifest.
+// `choice`: the save, and for each of its parts the ranks that tell of it. The first of them posts its manifest.
 Loaded CheckpointSearch::open_save(const std::string& choice) const {
   std::istringstream words(choice);
   std::string save;
@@ -126,37 +150,48 @@ Loaded CheckpointSearch::open_save(const std::string& choice) const {
   const SaveName name = parse_save(save);
   const std::string where = fmt::format("step {} on the nodes", name.step);
   std::vector<Manifest> parts;
+  Holders holders;
   for (int64_t part = 0; part < name.ranks; ++part) {
-    int holder = 0;
-    words >> holder;
-    const auto own = std::find_if(held_.begin(), held_.end(), [&](const HeldPart& held) {
-      return held.manifest.part->rank == part && identity_of(held.manifest) == save;
-    });
-    if (options_.world == nullptr) {
-      parts.push_back(own->manifest);
-      continue;
-    }
-    if (holder == options_.world->rank()) options_.world->board().post(part_key(save, part), encode(own->manifest));
-    parts.push_back(
-        checkpoint::decode_manifest(await(part_key(save, part), fmt::format("part {} of {}", part, where)), where));
+    std::string tellers;
+    words >> tellers;
+    const std::vector<int> ranks = parse_ranks(tellers);
+    parts.push_back(part_of(save, part, ranks.front()));
+    holders[parts.back().shards.front().file] = ranks;
   }
-  return with_places(where, merge(parts, where));
+  return with_places(where, merge(parts, where), holders);
+}
+
+Manifest CheckpointSearch::part_of(const std::string& save, int64_t part, int holder) const {
+  const auto own = std::find_if(held_.begin(), held_.end(), [&](const HeldPart& held) {
+    return held.manifest.part->rank == part && identity_of(held.manifest) == save;
+  });
+  if (options_.world == nullptr) return own->manifest;
+  if (holder == rank()) options_.world->board().post(part_key(save, part), encode(own->manifest));
+  const std::string what = fmt::format("part {} of step {}", part, parse_save(save).step);
+  return checkpoint::decode_manifest(await(part_key(save, part), what), what);
 }
 
 Loaded CheckpointSearch::open_persistent(int64_t step) const {
   const std::filesystem::path directory = checkpoint::Store(options_.tiers.persistent).directory_of(step);
-  return with_places(directory.string(), Loaded::open(directory).manifest());
+  return with_places(directory.string(), Loaded::open(directory).manifest(), {});
 }
 
-Loaded CheckpointSearch::with_places(const std::string& name, Manifest manifest) const {
+// This node first, then others, then the persistent tier.
+Loaded CheckpointSearch::with_places(const std::string& name, Manifest manifest, const Holders& holders) const {
   const std::filesystem::path persistent =
       checkpoint::Store(options_.tiers.persistent).directory_of(manifest.state.step);
   return Loaded(name, std::move(manifest), [&](const checkpoint::ShardInfo& shard) {
-    std::vector<std::filesystem::path> places;
+    std::vector<checkpoint::Place> places;
     for (const HeldPart& part : held_) {
-      if (part.manifest.shards.front().digests == shard.digests) places.push_back(part.shard);
+      if (part.manifest.shards.front().digests == shard.digests) places.emplace_back(part.shard);
     }
-    places.push_back(persistent / shard.file);
+    const auto elsewhere = holders.find(shard.file);
+    if (options_.peers != nullptr && elsewhere != holders.end()) {
+      for (const int holder : elsewhere->second) {
+        if (holder != teller()) places.push_back(options_.peers->place(holder, shard.digests));
+      }
+    }
+    places.emplace_back(persistent / shard.file);
     return places;
   });
 }

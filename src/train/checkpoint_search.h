@@ -1,24 +1,29 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/part_store.h"
+#include "checkpoint/peers.h"
 #include "comm/world.h"
 #include "train/tiers.h"
 
 namespace megalith::train {
 
 // Looks for what a run can go on from, together with the other ranks: the newest step of which every shard is
-// somewhere, in memory, on the nodes' disks or on the persistent tier. Every rank makes the same calls.
+// somewhere, in memory, on the nodes' disks or on the persistent tier. Every rank makes the same calls. The first rank
+// of each node tells what the node has, and gives it to other nodes until this is destroyed.
 class CheckpointSearch {
  public:
   struct Options {
     Tiers tiers;
     std::string run_id;
     comm::World* world = nullptr;  // null: one rank
-    double deadline = 600.0;       // seconds, for the others to say what they have
+    int ranks_per_node = 1;
+    checkpoint::Peers* peers = nullptr;  // the way to other nodes; null: each has only its own and what is persistent
+    double deadline = 600.0;             // seconds, for the others to say what they have
   };
   explicit CheckpointSearch(Options options);
 
@@ -35,18 +40,25 @@ class CheckpointSearch {
     std::string text;       // as rank 0 tells it
   };
 
-  bool is_first() const { return options_.world == nullptr || options_.world->rank() == 0; }
+  int rank() const { return options_.world == nullptr ? 0 : options_.world->rank(); }
+  // The first rank on this rank's node.
+  int teller() const { return rank() - rank() % options_.ranks_per_node; }
   void report_held();
+  void offer_held();
   void list_candidates();
   std::string choose() const;
   checkpoint::Loaded open_save(const std::string& choice) const;
+  checkpoint::Manifest part_of(const std::string& save, int64_t part, int holder) const;
   checkpoint::Loaded open_persistent(int64_t step) const;
-  checkpoint::Loaded with_places(const std::string& name, checkpoint::Manifest manifest) const;
+  // `holders`: of each shard, by its file's name, the ranks that tell of it.
+  using Holders = std::map<std::string, std::vector<int>>;
+  checkpoint::Loaded with_places(const std::string& name, checkpoint::Manifest manifest, const Holders& holders) const;
   std::string await(const std::string& key, const std::string& what) const;
 
   Options options_;
   std::vector<checkpoint::HeldPart> held_;  // by this rank's node: memory first
-  std::vector<Candidate> candidates_;       // on rank 0
+  std::vector<checkpoint::Offer> offers_;
+  std::vector<Candidate> candidates_;  // on rank 0
   std::vector<checkpoint::PassedOver> passed_over_;
   size_t given_ = 0;
 };

@@ -11,30 +11,48 @@ void warn_of_memory(const std::string& why_not) {
 }
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(const config::Run& run, const Tiers& tiers, const RunIdentity& identity,
-                                   Engine& engine, comm::World* world)
-    : options_(run.exp_manager.checkpoint_callback_params),
-      engine_(engine),
-      is_first_(world == nullptr || world->rank() == 0) {
-  const checkpoint::Part place{.rank = world == nullptr ? 0 : world->rank(),
-                               .ranks = world == nullptr ? 1 : world->size()};
-  if (!tiers.memory.empty()) {
-    try {
-      memory_.emplace(tiers.memory);
-      memory_file_ = checkpoint::MemoryParts(tiers.memory).shard_of(place.rank);
-    } catch (const Error& error) {
-      warn_of_memory(error.what());
-    }
-  }
+CheckpointWriter::CheckpointWriter(const Options& options)
+    : options_(options.run.exp_manager.checkpoint_callback_params),
+      engine_(options.engine),
+      is_first_(options.world == nullptr || options.world->rank() == 0),
+      protected_step_(options.loaded_step.value_or(-1)) {
+  const checkpoint::Part place{.rank = options.world == nullptr ? 0 : options.world->rank(),
+                               .ranks = options.world == nullptr ? 1 : options.world->size()};
+  open_memory(options.tiers, place.rank);
   saver_.emplace(checkpoint::Saver::Options{.place = place,
-                                            .generation = identity.generation + 1,
-                                            .board = world == nullptr ? nullptr : &world->board(),
-                                            .deadline = run.trainer.communication_timeout,
-                                            .persistent = tiers.persistent,
+                                            .generation = options.identity.generation + 1,
+                                            .board = options.world == nullptr ? nullptr : &options.world->board(),
+                                            .deadline = options.run.trainer.communication_timeout,
+                                            .persistent = options.tiers.persistent,
                                             .persistent_keep = options_.save_top_k,
-                                            .local = tiers.local,
+                                            .local = options.tiers.local,
                                             .local_keep = options_.local_save_top_k,
-                                            .memory = memory_ ? tiers.memory : std::filesystem::path()});
+                                            .memory = memory_ ? options.tiers.memory : std::filesystem::path(),
+                                            .copies = peer_copies(options, place)});
+}
+
+void CheckpointWriter::open_memory(const Tiers& tiers, int64_t rank) {
+  if (tiers.memory.empty()) return;
+  try {
+    memory_.emplace(tiers.memory);
+    memory_file_ = checkpoint::MemoryParts(tiers.memory).shard_of(rank);
+  } catch (const Error& error) {
+    warn_of_memory(error.what());
+  }
+}
+
+// All ranks have them, or none.
+std::optional<checkpoint::PeerCopies> CheckpointWriter::peer_copies(const Options& options,
+                                                                    const checkpoint::Part& place) const {
+  if (!options_.local_peer_copy) return std::nullopt;
+  if (engine_.is_so_somewhere(!memory_)) {
+    observe::log_warning("no copies are kept on other nodes: not every node has memory for them");
+    return std::nullopt;
+  }
+  return checkpoint::PeerCopies({.directory = options.tiers.copies(),
+                                 .place = place,
+                                 .ranks_per_node = options.run.trainer.devices,
+                                 .peers = options.peers});
 }
 
 // Not before it is needed: so much memory takes seconds.
@@ -70,10 +88,11 @@ bool CheckpointWriter::make_way(bool may_skip, Telemetry& telemetry) {
   report(telemetry);
   const bool failed = engine_.is_so_somewhere(failed_);
   if (!failed) complete_step_ = begun_step_;
+  if (complete_step_ >= 0) protected_step_ = complete_step_;
   return true;
 }
 
-void CheckpointWriter::begin(const checkpoint::RunState& state, bool to_persistent) {
+void CheckpointWriter::begin(const checkpoint::RunState& state, bool to_persistent, bool to_local) {
   saver_->revoke_memory();
   engine_.take_snapshot();
   begun_step_ = state.step;
@@ -82,8 +101,8 @@ void CheckpointWriter::begin(const checkpoint::RunState& state, bool to_persiste
                  .image = &engine_.snapshot().image(),
                  .finish_image = [snapshot = &engine_.snapshot()] { snapshot->finish(); },
                  .to_persistent = to_persistent,
-                 .to_local = local_due(state.step),
-                 .protected_step = complete_step_});
+                 .to_local = to_local,
+                 .protected_step = protected_step_});
 }
 
 void CheckpointWriter::save(const checkpoint::RunState& state, Telemetry& telemetry) {
@@ -94,7 +113,7 @@ void CheckpointWriter::save(const checkpoint::RunState& state, Telemetry& teleme
     return;
   }
   if (!prepare()) return;
-  begin(state, persistent_due(state.step));
+  begin(state, persistent_due(state.step), local_due(state.step));
   if (options_.async_save) return;
   saver_->wait();
   report(telemetry);
@@ -104,7 +123,7 @@ void CheckpointWriter::save_at_end(const checkpoint::RunState& state, Telemetry&
   make_way(false, telemetry);
   if (begun_step_ != state.step || !begun_persistent_ || complete_step_ != state.step) {
     if (prepare()) {
-      begin(state, true);
+      begin(state, true, false);
       make_way(false, telemetry);
     }
     if (complete_step_ != state.step) fail(ErrorKind::io, "the checkpoint of step {} could not be saved", state.step);

@@ -14,8 +14,16 @@ namespace megalith::train {
 // Saves what the engine holds, when it is due, while training goes on. Every rank makes the same calls.
 class CheckpointWriter {
  public:
-  CheckpointWriter(const config::Run& run, const Tiers& tiers, const RunIdentity& identity, Engine& engine,
-                   comm::World* world);
+  struct Options {
+    const config::Run& run;
+    Tiers tiers;
+    RunIdentity identity;
+    Engine& engine;
+    comm::World* world = nullptr;        // null: one rank
+    checkpoint::Peers* peers = nullptr;  // null: there is one node
+    std::optional<int64_t> loaded_step;  // that the run goes on from
+  };
+  explicit CheckpointWriter(const Options& options);
 
   // After `step` steps, on some tier.
   bool is_due(int64_t step) const;
@@ -29,11 +37,13 @@ class CheckpointWriter {
   void report(Telemetry& telemetry);
 
  private:
+  void open_memory(const Tiers& tiers, int64_t rank);
+  std::optional<checkpoint::PeerCopies> peer_copies(const Options& options, const checkpoint::Part& place) const;
   // False: a save that is late is left out.
   bool make_way(bool may_skip, Telemetry& telemetry);
   // Memory for snapshots. False where some rank has none: then nothing is saved.
   bool prepare();
-  void begin(const checkpoint::RunState& state, bool to_persistent);
+  void begin(const checkpoint::RunState& state, bool to_persistent, bool to_local);
   bool persistent_due(int64_t step) const;
   bool local_due(int64_t step) const;
 
@@ -48,6 +58,7 @@ class CheckpointWriter {
   bool begun_persistent_ = false;
   bool failed_ = false;         // the last save that has ended, on this rank
   int64_t complete_step_ = -1;  // the last that no rank failed in
+  int64_t protected_step_;      // the same, or before it the one that was loaded; -1: none
 };
 
 }  // namespace megalith::train

@@ -9,12 +9,13 @@ namespace megalith::train {
 
 namespace {
 
-void set_aside(const std::vector<checkpoint::BadFile>& files) {
-  for (const checkpoint::BadFile& bad : files) {
-    if (!bad.damaged) continue;
-    const std::string aside = bad.path.string() + std::string(checkpoint::kBadSuffix);
+void set_aside(const std::vector<checkpoint::BadPlace>& places) {
+  for (const checkpoint::BadPlace& bad : places) {
+    if (bad.file.empty()) observe::log_warning(bad.reason);
+    if (bad.file.empty() || !bad.damaged) continue;
+    const std::string aside = bad.file.string() + std::string(checkpoint::kBadSuffix);
     // Another rank may have been quicker.
-    if (::rename(bad.path.c_str(), aside.c_str()) == 0)
+    if (::rename(bad.file.c_str(), aside.c_str()) == 0)
       observe::log_warning(fmt::format("set aside as {}: {}", aside, bad.reason));
   }
 }
@@ -60,7 +61,7 @@ void load_origin(Engine& engine, OriginFinder& finder, Origin& origin, Telemetry
   const Span span(telemetry, "checkpoint_load", origin.state.step);
   while (true) {
     const std::string failure = try_to_load(engine, origin);
-    set_aside(origin.loaded->bad_files());
+    set_aside(origin.loaded->bad_places());
     if (failure.empty()) return;
     origin = finder.instead_of(origin, failure);
   }

@@ -109,10 +109,16 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   if (!chief) set_up_log_of_rank(run, rank);
   const RunIdentity identity = RunIdentity::from_text(told);
   const Tiers tiers = tiers_of(run, rank);
-  OriginFinder finder(
-      run, identity,
-      {.tiers = tiers, .run_id = identity.id, .world = world, .deadline = run.trainer.communication_timeout});
-  Origin origin = finder.first();
+  std::optional<checkpoint::Peers> peers;
+  if (run.trainer.num_nodes > 1) peers.emplace(*world, run.trainer.communication_timeout);
+  std::optional<OriginFinder> finder(std::in_place, run, identity,
+                                     CheckpointSearch::Options{.tiers = tiers,
+                                                               .run_id = identity.id,
+                                                               .world = world,
+                                                               .ranks_per_node = static_cast<int>(run.trainer.devices),
+                                                               .peers = peers ? &*peers : nullptr,
+                                                               .deadline = run.trainer.communication_timeout});
+  Origin origin = finder->first();
 
   Listeners listeners;
   if (chief) {
@@ -120,7 +126,11 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
     listeners.add_sinks(run, chief->directory, origin);
   }
   listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
-  fill_engine(engine, finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
+  fill_engine(engine, *finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
+  const std::optional<int64_t> loaded_step = origin.loaded ? std::optional(origin.state.step) : std::nullopt;
+  // Files that are open do not give their room back.
+  origin.loaded.reset();
+  finder.reset();
   make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
   if (engine.stream().device() == Device::cuda)
     origin.state.extra["plans"] = engine.tell_all(ops::plans_text(engine.stream()));
@@ -130,7 +140,15 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
       data::make_dataset(with_data_seed(run, origin.state), data::Split::train, vocabulary, origin.state.data.horizon);
   const auto held_out = validation_data(run, vocabulary, origin.state);
   std::optional<CheckpointWriter> writer;
-  if (run.exp_manager.create_checkpoint_callback) writer.emplace(run, tiers, identity, engine, world);
+  if (run.exp_manager.create_checkpoint_callback) {
+    writer.emplace(CheckpointWriter::Options{.run = run,
+                                             .tiers = tiers,
+                                             .identity = identity,
+                                             .engine = engine,
+                                             .world = world,
+                                             .peers = peers ? &*peers : nullptr,
+                                             .loaded_step = loaded_step});
+  }
   Trainer trainer({.run = run,
                    .engine = engine,
                    .telemetry = listeners.telemetry,

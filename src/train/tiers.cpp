@@ -41,6 +41,7 @@ Tiers tiers_of(const config::Run& run, int rank) {
 namespace {
 
 constexpr const char* kLock = "lock";
+constexpr const char* kCopies = "copies";
 
 File locked(const fs::path& path, int operation) {
   File file = File::open_for_appending(path);
@@ -57,12 +58,14 @@ bool is_abandoned(const fs::path& directory) {
   }
 }
 
-// Only files that we name this way are ours to delete.
+// Only what we name this way is ours to delete.
 void remove_run(const fs::path& directory) {
   std::error_code status;
   for (fs::directory_iterator entry(directory, status), end; !status && entry != end; entry.increment(status)) {
     const std::string name = entry->path().filename().string();
     if (name == kLock || checkpoint::is_file_of_step(name)) ::unlink(entry->path().c_str());
+    if (checkpoint::is_plain_directory(entry->path()) && (name == kCopies || checkpoint::parse_step_name(name)))
+      remove_run(entry->path());
   }
   ::rmdir(directory.c_str());
 }
@@ -87,6 +90,10 @@ File open_directory(const fs::path& directory) {
 }
 
 }  // namespace
+
+fs::path Tiers::copies() const {
+  return memory.empty() ? memory : memory / kCopies;
+}
 
 RunMemory::RunMemory(const fs::path& directory) : lock_(open_directory(directory)) {}
 

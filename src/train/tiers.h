@@ -13,6 +13,9 @@ struct Tiers {
   std::filesystem::path local;   // empty: none
   std::filesystem::path memory;  // of this run on this machine; empty: none
 
+  // Of what other nodes hold; empty: none.
+  std::filesystem::path copies() const;
+
   bool operator==(const Tiers&) const = default;
 };
 

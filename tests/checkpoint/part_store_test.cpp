@@ -46,7 +46,7 @@ TEST(PartStore, PartsOfAllRanksMakeACheckpoint) {
     places[part.manifest.shards.front().file] = part.shard;
   }
   Loaded loaded("node", merge(parts, "node"),
-                [&](const ShardInfo& shard) { return std::vector{places.at(shard.file)}; });
+                [&](const ShardInfo& shard) { return std::vector<Place>{places.at(shard.file)}; });
   EXPECT_TRUE(test::holds_example(loaded, 20, kRanks));
 }
 

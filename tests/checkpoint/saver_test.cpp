@@ -8,6 +8,7 @@
 #include "checkpoint/example_ranks.h"
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/savers.h"
 #include "core/clock.h"
 #include "core/failpoint.h"
 #include "temp_dir.h"
@@ -17,54 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::ExampleRank;
+using test::expect_good;
+using test::Savers;
 using testing::TempDir;
-
-// The savers of the ranks of a run, in one process.
-class Savers {
- public:
-  using Change = std::function<void(Saver::Options&)>;
-
-  Savers(int64_t ranks, comm::Board& board, const fs::path& persistent, const Change& change = {}) {
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      Saver::Options options{
-          .place = {.rank = rank, .ranks = ranks}, .board = &board, .deadline = 20.0, .persistent = persistent};
-      if (change) change(options);
-      places_.push_back(options.place);
-      savers_.push_back(std::make_unique<Saver>(std::move(options)));
-    }
-  }
-
-  void begin(int64_t rank, int64_t step, const std::function<void(Saver::Job&)>& change = {}) {
-    auto& example = examples_[rank];
-    example = std::make_unique<ExampleRank>(places_[static_cast<size_t>(rank)], step);
-    Saver::Job job{.state = example->state(), .image = &example->image(), .finish_image = [] {}};
-    if (change) change(job);
-    of(rank).begin(std::move(job));
-  }
-
-  Saver::Outcome end(int64_t rank) {
-    of(rank).wait();
-    return *of(rank).take_outcome();
-  }
-
-  std::vector<Saver::Outcome> save(int64_t step, const std::function<void(Saver::Job&)>& change = {}) {
-    for (int64_t rank = 0; rank < std::ssize(savers_); ++rank) begin(rank, step, change);
-    std::vector<Saver::Outcome> outcomes;
-    for (int64_t rank = 0; rank < std::ssize(savers_); ++rank) outcomes.push_back(end(rank));
-    return outcomes;
-  }
-
-  Saver& of(int64_t rank) { return *savers_[static_cast<size_t>(rank)]; }
-
- private:
-  std::map<int64_t, std::unique_ptr<ExampleRank>> examples_;
-  std::vector<Part> places_;
-  std::vector<std::unique_ptr<Saver>> savers_;
-};
-
-void expect_good(const std::vector<Saver::Outcome>& outcomes) {
-  for (const Saver::Outcome& outcome : outcomes) EXPECT_EQ(outcome.failure, "");
-}
 
 bool holds(const Store& store, int64_t step, int64_t ranks) {
   Loaded loaded = store.open(step);
@@ -273,7 +229,7 @@ TEST(Saver, KeepsACopyInMemoryUntilItIsRevoked) {
   for (const HeldPart& part : memory.list()) parts.push_back(part.manifest);
   ASSERT_EQ(parts.size(), 2u);
   Loaded loaded("memory", merge(parts, "memory"),
-                [&](const ShardInfo& shard) { return std::vector{memory.directory() / shard.file}; });
+                [&](const ShardInfo& shard) { return std::vector<Place>{memory.directory() / shard.file}; });
   EXPECT_TRUE(test::holds_example(loaded, 10, 2));
 
   test::overwrite(memory.shard_of(2), "of a run that had three ranks");

@@ -119,14 +119,14 @@ TEST(Store, AShardIsReadFromThePlaceThatHasIt) {
   test::overwrite(damaged, bytes);
   fs::remove(near.directory_of(5) / whole.shards[2].file);
   Loaded loaded("step 5", whole, [&](const ShardInfo& shard) {
-    return std::vector{near.directory_of(5) / shard.file, far.directory_of(5) / shard.file};
+    return std::vector<Place>{near.directory_of(5) / shard.file, far.directory_of(5) / shard.file};
   });
   float values[kRows * kColumns];
   loaded.load_tensor(TensorKind::master, "w", Tensor(values, DType::f32, {kRows, kColumns}));
   for (int64_t i = 0; i < kRows * kColumns; ++i) EXPECT_EQ(values[i], value_at(i / kColumns, i % kColumns));
-  ASSERT_EQ(loaded.bad_files().size(), 1u);
-  EXPECT_EQ(loaded.bad_files()[0].path, damaged);
-  EXPECT_NE(loaded.bad_files()[0].reason.find("do not match their digest"), std::string::npos);
+  ASSERT_EQ(loaded.bad_places().size(), 1u);
+  EXPECT_EQ(loaded.bad_places()[0].file, damaged);
+  EXPECT_NE(loaded.bad_places()[0].reason.find("do not match their digest"), std::string::npos);
   loaded.verify();
 }
 

@@ -67,6 +67,17 @@ TEST(Validate, Sinks) {
                {"exp_manager.prometheus.address", "127.0.0.1"});
 }
 
+TEST(Validate, CopiesOnAnotherNodeNeedOneAndMemory) {
+  const std::string prefix = "exp_manager.checkpoint_callback_params.";
+  const std::string on = prefix + "local_peer_copy=true";
+  const std::string often = prefix + "local_every_n_train_steps=5";
+  EXPECT_TRUE(valid({on, often, "trainer.num_nodes=2"}).exp_manager.checkpoint_callback_params.local_peer_copy);
+  expect_parts(user_error_of([&] {
+                 valid({on, prefix + "memory_dirpath=none"});
+               }),
+               {"needs another node", "set local_every_n_train_steps", "set memory_dirpath"});
+}
+
 TEST(Validate, ParallelChoicesHaveOneSpelling) {
   const config::Run run = valid({"model.virtual_pipeline_model_parallel_size=null", "model.pipeline_schedule=ZB-H1",
                                  "model.optim.grad_sync_dtype=torch.bfloat16", "model.optim.bucket_cap_mb=220"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/example_ranks.h"
+#include "comm/local/local_world.h"
 #include "temp_dir.h"
 
 namespace megalith::train {
@@ -86,8 +87,70 @@ TEST_F(Search, TakesAShardThatIsDamagedOnTheNodeFromThePersistentTier) {
   std::optional<Loaded> loaded = found.next();
   ASSERT_TRUE(loaded.has_value());
   EXPECT_TRUE(test::holds_example(*loaded, 20, kRanks));
-  ASSERT_EQ(loaded->bad_files().size(), 1u);
-  EXPECT_EQ(loaded->bad_files()[0].path, shard);
+  ASSERT_EQ(loaded->bad_places().size(), 1u);
+  EXPECT_EQ(loaded->bad_places()[0].file, shard);
+}
+
+// Two nodes of one rank each. What the second has lost, the first has a copy of.
+class SearchOnNodes : public ::testing::Test {
+ protected:
+  Tiers tiers_of_node(int64_t node) const {
+    const std::filesystem::path memory = directory_ / fmt::format("memory{}", node);
+    return {.persistent = directory_ / "persistent", .local = {}, .memory = memory};
+  }
+
+  void keep(const std::filesystem::path& directory, int64_t rank, int64_t step) const {
+    const ExampleRank example({.rank = rank, .ranks = kRanks}, step);
+    checkpoint::PartStore(directory).save(example.state(), example.place(), example.content(), 1);
+  }
+
+  // On every rank, with what it finds first.
+  void load(const std::function<void(int rank, Loaded& loaded)>& look) const {
+    comm::run_local_ranks(kRanks, [&](comm::World& world) {
+      checkpoint::Peers peers(world, 20.0);
+      CheckpointSearch found({.tiers = tiers_of_node(world.rank()),
+                              .run_id = "run-1",
+                              .world = &world,
+                              .ranks_per_node = 1,
+                              .peers = &peers,
+                              .deadline = 20.0});
+      std::optional<Loaded> loaded = found.next();
+      ASSERT_TRUE(loaded.has_value());
+      look(world.rank(), *loaded);
+      loaded.reset();
+      // What this node offers must be there until the other has read it.
+      const auto group = world.make_world_group();
+      ThreadPool pool(1);
+      Stream stream(pool);
+      group->barrier(stream).wait(stream);
+    });
+  }
+
+  TempDir directory_;
+};
+
+TEST_F(SearchOnNodes, TakesWhatANodeHasLostFromTheCopyOnAnother) {
+  keep(tiers_of_node(0).copies(), 0, 20);
+  keep(tiers_of_node(0).copies(), 1, 20);
+  load([](int, Loaded& loaded) {
+    EXPECT_TRUE(test::holds_example(loaded, 20, kRanks));
+    EXPECT_TRUE(loaded.bad_places().empty());
+  });
+}
+
+TEST_F(SearchOnNodes, ADamagedCopyIsRefusedOnBothNodes) {
+  for (const int64_t rank : {0, 1}) keep(tiers_of_node(0).copies(), rank, 20);
+  const std::filesystem::path shard = checkpoint::PartStore(tiers_of_node(0).copies()).list()[0].shard;
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) + 1);
+  load([&](int rank, Loaded& loaded) {
+    EXPECT_THROW(test::holds_example(loaded, 20, kRanks), Error);
+    ASSERT_EQ(loaded.bad_places().size(), 1u);
+    const checkpoint::BadPlace bad = loaded.bad_places().front();
+    EXPECT_TRUE(bad.damaged);
+    EXPECT_EQ(bad.file, rank == 0 ? shard : std::filesystem::path());
+    EXPECT_NE(bad.reason.find(rank == 0 ? "shard-g1" : "the copy that rank 0 offers"), std::string::npos) << bad.reason;
+  });
 }
 
 }  // namespace

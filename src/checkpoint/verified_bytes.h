@@ -4,28 +4,28 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/byte_source.h"
 #include "checkpoint/digest.h"
-#include "core/file.h"
 
 namespace megalith::checkpoint {
 
-// A file whose every byte is checked against its chunk's digest before it is handed out, in memory, so that nothing can
+// A shard's bytes, each checked against its chunk's digest before it is handed out, in memory, so that nothing can
 // change between the check and the use. Cheap when read front to back: it keeps the last chunk. Not thread-safe.
-class VerifiedFile {
+class VerifiedBytes {
  public:
-  // Throws a data error if the file does not have the right size. `expected` must outlive it.
-  VerifiedFile(File file, const FileDigests& expected);
+  // Throws a data error if they are not as many as they should be. `expected` must outlive it.
+  VerifiedBytes(std::unique_ptr<ByteSource> source, const FileDigests& expected);
 
-  const std::filesystem::path& path() const { return file_.path(); }
+  const std::string& name() const { return source_->name(); }
   void read_at(int64_t offset, std::span<std::byte> into);
   void verify_chunk(int64_t index);
 
  private:
-  void read_chunk(int64_t index, std::span<std::byte> into) const;
+  void read_chunk(int64_t index, std::span<std::byte> into);
   std::span<const std::byte> cached_chunk(int64_t index);
   int64_t chunk_size(int64_t index) const;
 
-  File file_;
+  std::unique_ptr<ByteSource> source_;
   const FileDigests* expected_;
   std::vector<std::byte> cache_;
   int64_t cached_ = -1;

@@ -1,4 +1,4 @@
-#include "checkpoint/verified_file.h"
+#include "checkpoint/verified_bytes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,28 +7,29 @@
 
 namespace megalith::checkpoint {
 
-VerifiedFile::VerifiedFile(File file, const FileDigests& expected) : file_(std::move(file)), expected_(&expected) {
-  if (file_.size() != expected_->bytes) {
-    data_error("{} has {} bytes, its manifest says {}", file_.path().string(), file_.size(), expected_->bytes);
+VerifiedBytes::VerifiedBytes(std::unique_ptr<ByteSource> source, const FileDigests& expected)
+    : source_(std::move(source)), expected_(&expected) {
+  if (source_->size() != expected_->bytes) {
+    data_error("{} has {} bytes, its manifest says {}", source_->name(), source_->size(), expected_->bytes);
   }
 }
 
-int64_t VerifiedFile::chunk_size(int64_t index) const {
+int64_t VerifiedBytes::chunk_size(int64_t index) const {
   return std::min(expected_->chunk_bytes, expected_->bytes - index * expected_->chunk_bytes);
 }
 
-void VerifiedFile::read_chunk(int64_t index, std::span<std::byte> into) const {
+void VerifiedBytes::read_chunk(int64_t index, std::span<std::byte> into) {
   const int64_t begin = index * expected_->chunk_bytes;
-  file_.read_at(begin, into);
+  source_->read_at(begin, into);
   // While this chunk is digested, the next one comes.
-  file_.read_ahead(begin + expected_->chunk_bytes, expected_->chunk_bytes);
+  source_->read_ahead(begin + expected_->chunk_bytes, expected_->chunk_bytes);
   if (digest_of(into) != expected_->chunks[static_cast<size_t>(index)]) {
-    data_error("{} is damaged: bytes {} to {} do not match their digest", file_.path().string(), begin,
+    data_error("{} is damaged: bytes {} to {} do not match their digest", source_->name(), begin,
                begin + static_cast<int64_t>(into.size()));
   }
 }
 
-std::span<const std::byte> VerifiedFile::cached_chunk(int64_t index) {
+std::span<const std::byte> VerifiedBytes::cached_chunk(int64_t index) {
   if (cached_ != index) {
     cached_ = -1;  // stays so if the read fails
     cache_.resize(static_cast<size_t>(chunk_size(index)));
@@ -38,7 +39,7 @@ std::span<const std::byte> VerifiedFile::cached_chunk(int64_t index) {
   return cache_;
 }
 
-void VerifiedFile::read_at(int64_t offset, std::span<std::byte> into) {
+void VerifiedBytes::read_at(int64_t offset, std::span<std::byte> into) {
   const auto bytes = static_cast<int64_t>(into.size());
   MEGALITH_CHECK(offset >= 0 && bytes <= expected_->bytes && offset <= expected_->bytes - bytes, "bytes {} + {} of {}",
                  offset, bytes, expected_->bytes);
@@ -56,7 +57,7 @@ void VerifiedFile::read_at(int64_t offset, std::span<std::byte> into) {
   }
 }
 
-void VerifiedFile::verify_chunk(int64_t index) {
+void VerifiedBytes::verify_chunk(int64_t index) {
   if (cached_ != index) cached_chunk(index);
 }
 
