@@ -9,7 +9,7 @@ import time
 from .kills import Drill as Kills
 from .runs import CALLBACK, Failure, Runs, names_of_difference
 
-STEPS = 40
+STEPS = 120
 INTERVAL = 2
 PERSISTENT_INTERVAL = 1000  # none but that at the end
 MOST_LOST = 2 * INTERVAL  # a save beside training is awaited when the next one is due
@@ -46,8 +46,8 @@ class Drill:
         seconds = time.monotonic() - begin
         expected = self.runs.digests(self.runs.step(reference, STEPS))
         for _ in range(kills):
-            # Not before there is something to lose.
-            if not Kills.start_and_kill(self.runs.command(name, layout, STEPS, overrides), self.moments.uniform(0.5, 1.0) * seconds):
+            moment = self.moments.uniform(0.2, 0.6) * seconds
+            if not Kills.start_and_kill(self.runs.command(name, layout, STEPS, overrides), moment):
                 break
             self.lose_node(name, self.moments.randrange(nodes))
         else:
@@ -63,7 +63,7 @@ class Drill:
             if event["event"] == "checkpoint_loaded":
                 if reached is not None:
                     self.lost.append(reached - event["step"])
-                    if reached > MOST_LOST and self.lost[-1] > MOST_LOST:
+                    if self.lost[-1] > MOST_LOST:
                         raise Failure(f"{self.lost[-1]} steps lost")
                 reached = event["step"]
             elif event["event"] == "metrics":
