@@ -129,7 +129,7 @@ TEST(Local, ATimeOutNamesGroupCallAndWhoDidNotArrive) {
     const double begin = monotonic_seconds();
     const std::string message = error_of(
         ErrorKind::comm, [&] { group->all_reduce(stream, values.tensor(), Reduction::sum, 0.3).wait(stream); });
-    EXPECT_LT(monotonic_seconds() - begin, 3.0);
+    EXPECT_LT(monotonic_seconds() - begin, 30.0);
     expect_parts(message, {"group 'tp'", "all_reduce #1", "40 bytes", "within 0.3 s: rank 2 (", "did not arrive",
                            "barrier #0, 0 bytes, done in"});
     EXPECT_EQ(message.find("rank 2 ("), message.rfind("rank 2 ("));

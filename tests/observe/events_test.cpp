@@ -124,10 +124,10 @@ TEST(Events, AreCheapForTheCaller) {
   EventsSink sink(directory / "events.jsonl", origin());
   arm_failpoint("file.write=delay");
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 50; ++i) sink.on_event({.name = "step", .step = i});
+  for (int i = 0; i < 150; ++i) sink.on_event({.name = "step", .step = i});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   disarm_failpoints();
-  EXPECT_LT(seconds, 2.0);  // fifty delayed writes take five seconds
+  EXPECT_LT(seconds, 10.0);  // so many delayed writes take fifteen seconds
 }
 
 }  // namespace
