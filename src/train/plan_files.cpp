@@ -18,10 +18,12 @@ void check_device(const config::Run& run, const model::StageRequest& request) {
   require_fit(request, memory.total - memory.used);
 }
 
-void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run) {
+void make_plans(Engine& engine, const config::Run& run, const std::filesystem::path& of_run,
+                const std::string& of_checkpoint) {
   if (engine.stream().device() == Device::cpu) return;
   const bool is_chief = engine.place() == parallel::Coordinates{};
   const std::filesystem::path shared = is_chief ? config::plan_cache_file(run.trainer) : std::filesystem::path();
+  if (!of_run.empty() && !of_checkpoint.empty() && !std::filesystem::exists(of_run)) replace_file(of_run, of_checkpoint);
   if (!of_run.empty()) ops::load_plans(engine.stream(), of_run);
   if (!shared.empty()) ops::load_plans(engine.stream(), shared);
   ops::take_plans(engine.stream(), engine.tell_all(ops::plans_text(engine.stream())));

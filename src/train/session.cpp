@@ -131,9 +131,10 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   // Files that are open do not give their room back.
   origin.loaded.reset();
   finder.reset();
-  make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path());
+  make_plans(engine, run, chief ? chief->directory.plans() : std::filesystem::path(), origin.state.extra["plans"]);
+  origin.state.extra.erase("plans");
   if (engine.stream().device() == Device::cuda)
-    origin.state.extra["plans"] = engine.tell_all(ops::plans_text(engine.stream()));
+    origin.state.extra["plans"] = engine.tell_all(chief ? read_text(chief->directory.plans()) : "");
   if (chief) replace_file(chief->directory.hparams(), origin.state.config);
 
   const auto train_data =
