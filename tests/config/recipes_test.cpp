@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "config/expect_error.h"
 #include "config/layout.h"
 #include "config/load.h"
 #include "config/print.h"
