@@ -9,6 +9,7 @@
 
 #include "parallel/data_parallel_actions.h"
 #include "recipe_layouts.h"
+#include "schedule_bounds.h"
 
 namespace megalith::parallel::testing {
 namespace {
