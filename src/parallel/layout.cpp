@@ -1,6 +1,5 @@
 #include "parallel/layout.h"
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "data/sequence_source.h"
 #include "expect_error.h"
 #include "temp_dir.h"

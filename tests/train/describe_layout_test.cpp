@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "config/load.h"
 #include "config/validate.h"
 #include "expect_error.h"
