@@ -86,7 +86,8 @@ void add_evaluate(CLI::App& program, Action& run) {
   verb->add_option("--batches", options->evaluate.batches, "micro batches to read; 0: the whole split once")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_flag("--trigram", options->trigram, "compare with a trigram model of the bytes of the training split");
+  verb->add_flag("--trigram", options->trigram,
+                 "compare with a trigram model of the bytes of the training split, for a run on one dataset");
   verb->add_option("overrides", options->overrides, "key=value, changes to the config the model was trained with");
   verb->callback([options, &run] { run = [options] { return run_evaluate(*options); }; });
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-
 #include "config/scalar.h"
 
 namespace megalith::config {

@@ -44,10 +44,6 @@ void ThreadPool::run(int64_t tiles, const std::function<void(int64_t)>& tile) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void ThreadPool::run_range(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& piece) {
-  run((count + grain - 1) / grain, [&](int64_t i) { piece(i * grain, std::min(count, (i + 1) * grain)); });
-}
-
 void ThreadPool::drain() {
   try {
     for (int64_t i = next_++; i < tiles_; i = next_++) (*tile_)(i);

@@ -27,9 +27,6 @@ class ThreadPool {
   // reentrant.
   void run(int64_t tiles, const std::function<void(int64_t)>& tile);
 
-  // Cuts [0, count) into pieces of `grain` and calls piece(begin, end) for each.
-  void run_range(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& piece);
-
  private:
   void work();
   void drain();

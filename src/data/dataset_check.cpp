@@ -1,7 +1,6 @@
 #include "data/dataset_check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -6,8 +6,6 @@
 #include <bit>
 #include <filesystem>
 
-#include "core/error.h"
-
 namespace megalith::data {
 
 namespace {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "data/indexed_dataset.h"
 #include "data/tokenizer.h"

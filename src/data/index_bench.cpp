@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"

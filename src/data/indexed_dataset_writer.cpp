@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 

@@ -1,7 +1,5 @@
 #include "observe/bars.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace megalith::observe {

@@ -1,7 +1,6 @@
 #include "observe/png_font.h"
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 
 namespace megalith::observe {

@@ -1,7 +1,5 @@
 #include "observe/python_json.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +36,18 @@ struct Place {
 };
 
 enum class Anchor { start, middle, end };
+
+// As SVG calls it.
+constexpr std::string_view name_of(Anchor anchor) {
+  switch (anchor) {
+    case Anchor::middle:
+      return "middle";
+    case Anchor::end:
+      return "end";
+    default:
+      return "start";
+  }
+}
 
 struct Stroke {
   std::string_view ink;  // a name of palette.h

@@ -20,17 +20,6 @@ text{fill:var(--ink)}
 </style>
 )";
 
-std::string_view name_of(Anchor anchor) {
-  switch (anchor) {
-    case Anchor::middle:
-      return "middle";
-    case Anchor::end:
-      return "end";
-    default:
-      return "start";
-  }
-}
-
 }  // namespace
 
 void SvgCanvas::rectangle(const Rectangle& box, std::string_view fill, std::string_view hint) {

@@ -33,17 +33,6 @@ std::string pen(const Stroke& stroke) {
   return attributes;
 }
 
-std::string_view name_of(Anchor anchor) {
-  switch (anchor) {
-    case Anchor::middle:
-      return "middle";
-    case Anchor::end:
-      return "end";
-    default:
-      return "start";
-  }
-}
-
 }  // namespace
 
 void SvgSurface::line(const Place& from, const Place& to, const Stroke& stroke) {

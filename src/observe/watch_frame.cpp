@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "observe/report_run.h"
 #include "observe/report_words.h"
@@ -30,6 +31,16 @@ std::string bar(double share, int64_t cells) {
   text += kEighths[eighths % 8];
   for (int64_t i = columns_of(text); i < cells; ++i) text += "·";
   return text;
+}
+
+// Of the ends of an axis: three digits, and as many more as tell them apart.
+std::pair<std::string, std::string> distinct_labels(double high, double low) {
+  constexpr int kFew = 3, kMany = 5;
+  std::pair<std::string, std::string> labels;
+  for (int digits = kFew; digits <= kMany && labels.first == labels.second; ++digits) {
+    labels = {fmt::format("{:.{}g}", high, digits), fmt::format("{:.{}g}", low, digits)};
+  }
+  return labels;
 }
 
 class Frame {
@@ -134,9 +145,9 @@ class Frame {
       return;
     }
     const std::vector<std::string> curve = dotted_curve(means, static_cast<size_t>(rows), sorted.front(), high);
+    const auto [top, bottom] = distinct_labels(high, sorted.front());
     for (size_t i = 0; i < curve.size(); ++i) {
-      const std::string label =
-          i == 0 ? fmt::format("{:.3g}", high) : (i + 1 == curve.size() ? fmt::format("{:.3g}", sorted.front()) : "");
+      const std::string label = i == 0 ? top : (i + 1 == curve.size() ? bottom : "");
       new_line().add(fmt::format("{:>7} ", label), style::kDim).add(curve[i], style::kBlue);
     }
   }

@@ -1,7 +1,6 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 

@@ -1,6 +1,5 @@
 #include "parallel/layout.h"
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -58,25 +57,6 @@ std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int6
   if (!spec.name.starts_with("embedding.")) return {last};
   const bool twice = tied_embeddings && is_token_embedding(spec) && layout.pipeline > 1;
   return twice ? std::vector<Home>{first, last} : std::vector<Home>{first};
-}
-
-std::vector<int64_t> stages_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings) {
-  std::vector<int64_t> stages;
-  for (const Home& home : homes_of(spec, layout, layers, tied_embeddings)) stages.push_back(home.stage);
-  return stages;
-}
-
-int64_t chunks_alive(const Layout& layout, int64_t stage, int64_t micro_batches) {
-  const int64_t stages_after = layout.pipeline - stage - 1;
-  if (layout.schedule == PipelineSchedule::zero_bubble) return std::min(micro_batches, layout.pipeline);
-  if (layout.chunks == 1) return std::min(micro_batches, stages_after + 1);
-  // Interleaved 1F1B warms up with all but the last of these.
-  const int64_t warm = 2 * stages_after + (layout.chunks - 1) * layout.pipeline + 1;
-  return std::min(micro_batches * layout.chunks, warm);
-}
-
-int64_t micro_batches_alive(const Layout& layout, int64_t stage, int64_t micro_batches) {
-  return ceil_div(chunks_alive(layout, stage, micro_batches), layout.chunks);
 }
 
 }  // namespace megalith::parallel

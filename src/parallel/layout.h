@@ -67,12 +67,5 @@ struct Home {
 
 // The homes of a parameter: one, or the first and the last stage for a tied embedding.
 std::vector<Home> homes_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings);
-// Their stages alone.
-std::vector<int64_t> stages_of(const ParameterSpec& spec, const Layout& layout, int64_t layers, bool tied_embeddings);
-
-// Pairs of (chunk, micro batch) whose activations `stage` holds at once at the most.
-int64_t chunks_alive(const Layout& layout, int64_t stage, int64_t micro_batches);
-// The same in micro batches of all chunks of the stage, rounded up.
-int64_t micro_batches_alive(const Layout& layout, int64_t stage, int64_t micro_batches);
 
 }  // namespace megalith::parallel

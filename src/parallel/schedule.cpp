@@ -23,21 +23,6 @@ bool ends_backward(const Action& action) {
   return action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
 }
 
-int64_t receive_buffers(const Schedule& schedule) {
-  std::vector<Transfer> waiting;
-  size_t most = 0;
-  for (const Action& action : schedule) {
-    waiting.insert(waiting.end(), action.receives.begin(), action.receives.end());
-    most = std::max(most, waiting.size());
-    if (!is_compute(action) || action.kind == ActionKind::backward_weight) continue;
-    const Payload input = action.kind == ActionKind::forward ? Payload::activation : Payload::gradient;
-    std::erase_if(waiting, [&](const Transfer& transfer) {
-      return transfer.payload == input && transfer.chunk == action.chunk && transfer.micro_batch == action.micro_batch;
-    });
-  }
-  return static_cast<int64_t>(most);
-}
-
 Schedule single_stage_schedule(int64_t micro_batches, int64_t chunks) {
   Schedule schedule;
   for (int64_t i = 0; i < micro_batches; ++i) {

@@ -57,9 +57,6 @@ bool ends_backward(const Action& action);
 // says when at the latest.
 using Schedule = std::vector<Action>;
 
-// Tensors that wait on a rank at the most, received and not yet taken in by their forward or backward.
-int64_t receive_buffers(const Schedule& schedule);
-
 // All stages of the model on one rank: each micro batch forward through the chunks, then backward, so that one set of
 // activations is alive.
 Schedule single_stage_schedule(int64_t micro_batches, int64_t chunks = 1);

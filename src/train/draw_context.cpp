@@ -7,7 +7,6 @@ namespace megalith::train {
 namespace {
 
 using observe::SvgCanvas;
-using parallel::BlockPair;
 using parallel::ContextSplit;
 using parallel::Half;
 
@@ -42,13 +41,12 @@ class ContextDrawing {
 
   void draw_rank(int64_t rank) {
     const ContextSplit queries = split_of(rank);
-    for (const Half half : {Half::front, Half::back}) draw_owner(rank, block_of(queries, half));
-    int64_t half_pairs = 0;
-    for (const parallel::RingStep& step : parallel::ring_steps(queries)) {
-      for (const BlockPair& pair : step.pairs) {
-        draw_pair(rank, block_of(queries, pair.queries), block_of(split_of(step.key_rank), pair.keys));
-        half_pairs += pair.is_diagonal ? 1 : 2;
-      }
+    int64_t half_pairs = 0;  // a pair on the diagonal is half of one
+    for (const Half half : {Half::front, Half::back}) {
+      const int64_t query = block_of(queries, half);
+      draw_owner(rank, query);
+      for (int64_t key = 0; key <= query; ++key) draw_pair(rank, query, key);
+      half_pairs += 2 * query + 1;
     }
     const double y = kTop + 20 + 26 * static_cast<double>(rank);
     canvas_.rectangle({kLeft + kSide + 24, y - 12, 14, 14}, colour_of(rank, ranks_));

@@ -1,7 +1,5 @@
 #include "train/stage.h"
 
-#include <charconv>
-
 #include "ops/elementwise.h"
 #include "ops/sum.h"
 #include "train/context_share.h"

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <string>
 
 #include "config/run_config.h"
 #include "core/progress.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/store.h"
+#include "final_state.h"
 #include "observe/events.h"
 #include "ranks.h"
 #include "run_program.h"
@@ -13,6 +13,7 @@
 namespace megalith::cli::testing {
 namespace {
 
+using ::megalith::testing::final_state;
 using ::megalith::testing::TempDir;
 
 std::string training(const std::filesystem::path& directory, int64_t steps) {
@@ -55,17 +56,6 @@ TEST(ParallelTraining, NamesAStoppedRankAtTheDeadline) {
   for (const int lost : {0, 2}) expect_others_name(lost, SIGSTOP, 3.0);
 }
 
-std::string weights_and_state(const std::filesystem::path& run, int64_t step) {
-  checkpoint::Loaded loaded = checkpoint::Store(run / "checkpoints").open(step);
-  std::string bytes;
-  for (const checkpoint::TensorInfo& info : loaded.manifest().tensors) {
-    std::string tensor(static_cast<size_t>(info.shape.elements() * size_of(info.dtype)), '\0');
-    loaded.load_tensor(info.kind, info.name, Tensor(tensor.data(), info.dtype, info.shape));
-    bytes += info.name + tensor;
-  }
-  return bytes;
-}
-
 TEST(ParallelTraining, StopsTogetherOnRequestAndGoesOnToTheSameBits) {
   constexpr int64_t kSteps = 60;
   const std::string layout = kTensor2 + "model.wrap_with_zero=true --nproc 4 ";
@@ -81,7 +71,7 @@ TEST(ParallelTraining, StopsTogetherOnRequestAndGoesOnToTheSameBits) {
   outcome = run_program(training(dir / "halved", kSteps) + layout);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("resuming from"), std::string::npos) << outcome.output;
-  EXPECT_EQ(weights_and_state(dir / "halved", kSteps), weights_and_state(dir / "whole", kSteps));
+  EXPECT_EQ(final_state(dir / "halved", kSteps), final_state(dir / "whole", kSteps));
 }
 
 std::vector<double> losses_of(const std::filesystem::path& run) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "config/expect_error.h"
 #include "core/error.h"
+#include "expect_error.h"
 
 namespace megalith::config {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/expect_error.h"
+#include "expect_error.h"
 
 namespace megalith::config {
 namespace {

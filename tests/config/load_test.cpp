@@ -8,9 +8,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "config/expect_error.h"
 #include "config/nemo_keys.h"
 #include "config/validate.h"
+#include "expect_error.h"
 
 namespace megalith::config {
 namespace {

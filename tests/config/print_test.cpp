@@ -4,10 +4,10 @@
 
 #include <map>
 
-#include "config/expect_error.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "expect_error.h"
 
 namespace megalith::config {
 namespace {

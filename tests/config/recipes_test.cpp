@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "config/expect_error.h"
 #include "config/layout.h"
 #include "config/load.h"
 #include "config/print.h"

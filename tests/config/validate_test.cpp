@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "config/expect_error.h"
 #include "config/load.h"
+#include "expect_error.h"
 
 namespace megalith::config {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "expect_error.h"
+
 namespace megalith {
 namespace {
 
@@ -16,14 +18,7 @@ TEST(Arena, HandsOutAlignedZeroedMemory) {
 
 TEST(Arena, NamesItselfAndTheTensorWhenFull) {
   Arena arena("scratch", Device::cpu, Arena::kAlignment);
-  try {
-    arena.allocate("logits", DType::f32, {100});
-    FAIL() << "an overfull arena must throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal);
-    EXPECT_NE(std::string(error.what()).find("'scratch'"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("'logits'"), std::string::npos);
-  }
+  expect_error(ErrorKind::internal, {"'scratch'", "'logits'"}, [&] { arena.allocate("logits", DType::f32, {100}); });
 }
 
 TEST(Arena, ScopesGiveBackAndThePeakIsKept) {

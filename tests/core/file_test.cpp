@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith {
@@ -31,13 +32,7 @@ TEST(File, ReadingBeyondTheEndIsADataErrorThatNamesTheFile) {
   replace_file(dir / "short", "abc");
   const File file = File::open_for_reading(dir / "short");
   std::array<std::byte, 4> buffer{};
-  try {
-    file.read_at(0, buffer);
-    FAIL() << "a short read must throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::data);
-    EXPECT_NE(std::string(error.what()).find("short is truncated"), std::string::npos);
-  }
+  expect_error(ErrorKind::data, {"short is truncated"}, [&] { file.read_at(0, buffer); });
 }
 
 TEST(File, CreateNewNeverOverwrites) {

@@ -19,16 +19,6 @@ TEST(ThreadPool, RunsEveryTileOnce) {
   }
 }
 
-TEST(ThreadPool, RangesCoverWithoutOverlap) {
-  ThreadPool pool(3);
-  std::vector<int> seen(103, 0);
-  pool.run_range(103, 10, [&](int64_t begin, int64_t end) {
-    EXPECT_LE(end - begin, 10);
-    for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
-  });
-  for (const int count : seen) EXPECT_EQ(count, 1);
-}
-
 TEST(ThreadPool, RethrowsAndStaysUsable) {
   ThreadPool pool(2);
   EXPECT_THROW(pool.run(100,

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "data/sequence_source.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::data {
@@ -28,21 +28,6 @@ inline std::string read_bytes(const std::string& path) {
 template <class T>
 std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-// Expects a megalith::Error of a kind whose message holds all the pieces.
-template <class Action>
-void expect_error(ErrorKind kind, const std::vector<std::string>& pieces, Action&& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
-    for (const std::string& piece : pieces) {
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos)
-          << "\"" << piece << "\" not in: " << error.what();
-    }
-  }
 }
 
 // FNV-1a over numbers, to compare long results with constants.

@@ -1,31 +1,12 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/error.h"
 #include "data/indexed_dataset.h"
+#include "data/memory_file.h"
 
-namespace {
-// A file that lives in memory, with a path that can be opened.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 || ::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      __builtin_trap();
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
-}  // namespace
+using megalith::data::MemoryFile;
 
 // The first byte says how many bytes the tokens have and whether a good beginning is put before the rest, which is the
 // index: most of the time should go into what comes behind the magic.

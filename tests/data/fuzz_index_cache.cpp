@@ -1,4 +1,3 @@
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,28 +5,16 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/error.h"
 #include "data/gpt_index.h"
 #include "data/index_file.h"
+#include "data/memory_file.h"
 
 namespace {
 using megalith::data::GptIndex;
 using megalith::data::IndexFile;
-
-// A file that lives in memory, with a path that can be opened.
-class MemoryFile {
- public:
-  MemoryFile(const uint8_t* data, size_t size) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 || ::write(descriptor_, data, size) != static_cast<ssize_t>(size)) __builtin_trap();
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
+using megalith::data::MemoryFile;
 
 void use(const std::string& path) {
   const GptIndex index(std::make_shared<const IndexFile>(path, 1, megalith::data::IndexKey{}));
@@ -54,7 +41,7 @@ void write_forged(const std::string& path, const uint8_t* data, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const MemoryFile file(data, size);
+    const MemoryFile file({reinterpret_cast<const char*>(data), size});
     use(file.path());
   } catch (const megalith::Error&) {
   }

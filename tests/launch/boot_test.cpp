@@ -6,14 +6,11 @@
 #include <thread>
 
 #include "comm/socket.h"
-#include "config/expect_error.h"
+#include "expect_error.h"
 #include "launch/environment.h"
 
 namespace megalith::launch {
 namespace {
-
-using ::megalith::config::expect_parts;
-using ::megalith::config::user_error_of;
 
 int free_port() {
   return comm::listen_on("127.0.0.1", 0).local_port();

@@ -2,14 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "config/expect_error.h"
+#include "expect_error.h"
 #include "launch/environment.h"
 
 namespace megalith::launch {
 namespace {
-
-using ::megalith::config::expect_parts;
-using ::megalith::config::user_error_of;
 
 TEST(LaunchPlace, OneMachineUnlessALauncherSaysOtherwise) {
   EXPECT_EQ(launch_place(lookup_in({})).machines, 1);

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <set>
-
 #include "observe/palette.h"
 #include "observe/png_font.h"
 #include "observe/png_image.h"

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "expect_error.h"
 
 namespace megalith::observe {
 namespace {
@@ -99,13 +100,7 @@ TEST(Prometheus, ATakenPortIsAUserErrorThatNamesTheKey) {
   const PrometheusSink first(options());
   PrometheusOptions second = options();
   second.port = first.port();
-  try {
-    const PrometheusSink sink(second);
-    FAIL() << "two servers on one port";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::user);
-    EXPECT_NE(std::string(error.what()).find("exp_manager.prometheus.port"), std::string::npos) << error.what();
-  }
+  expect_error(ErrorKind::user, {"exp_manager.prometheus.port"}, [&] { const PrometheusSink sink(second); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "expect_error.h"
 #include "golden_data.h"
 #include "observe/example_run.h"
 #include "observe/files.h"
@@ -68,13 +69,7 @@ TEST(Report, OfNothingIsAUserError) {
   const TempDir directory;
   EXPECT_THROW(write_report(directory.path()), Error);
   std::ofstream(directory / "events.jsonl") << "garbage\n\nmore garbage\n";
-  try {
-    write_report(directory.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::user);
-    EXPECT_NE(std::string(error.what()).find("2 lines could not be read"), std::string::npos) << error.what();
-  }
+  expect_error(ErrorKind::user, {"2 lines could not be read"}, [&] { write_report(directory.path()); });
 }
 
 TEST(Report, OfTheGoldenRun) {

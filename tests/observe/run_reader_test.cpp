@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "expect_error.h"
 #include "observe/example_run.h"
 #include "observe/files.h"
 #include "temp_dir.h"
@@ -94,13 +95,7 @@ TEST(RunReader, StartsOverWhereTheLogWasReplaced) {
 TEST(CheckHoldsRun, SaysWhatIsThere) {
   const TempDir directory;
   std::ofstream(directory / "notes.txt") << "hello";
-  try {
-    check_holds_run(directory.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::user);
-    EXPECT_NE(std::string(error.what()).find("notes.txt"), std::string::npos);
-  }
+  expect_error(ErrorKind::user, {"notes.txt"}, [&] { check_holds_run(directory.path()); });
   EXPECT_THROW(check_holds_run(directory / "notes.txt"), Error);
   EXPECT_THROW(check_holds_run(directory / "missing"), Error);
   test::write_example_run(directory.path());

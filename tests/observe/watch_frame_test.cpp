@@ -45,6 +45,15 @@ TEST(WatchFrame, ShowsWhereARunStands) {
   }
 }
 
+TEST(WatchFrame, LabelsTheEndsOfAFlatCurveApart) {
+  RunHistory history = history_of(2);
+  history.curves["reduced_train_loss"].set(0, 10.83);
+  history.curves["reduced_train_loss"].set(1, 10.81);
+  const std::string text = text_of(history, {.now = kNow});
+  EXPECT_NE(text.find("  10.83 "), std::string::npos) << text;
+  EXPECT_NE(text.find("  10.81 "), std::string::npos) << text;
+}
+
 TEST(WatchFrame, FitsAnyTerminal) {
   const RunHistory history = history_of(250);
   for (const int width : {20, 40, 80, 200}) {

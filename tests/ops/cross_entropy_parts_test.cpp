@@ -1,8 +1,6 @@
 #include <cmath>
 
-#include "core/rng.h"
-#include "ops/cross_entropy.h"
-#include "ops/op_test.h"
+#include "ops/cross_entropy_cases.h"
 
 // Ranks that divide the columns, one after the other on one device, against cross_entropy of the whole.
 
@@ -13,44 +11,25 @@ struct Case {
   int64_t rows, vocabulary, ranks, cols;  // cols: of a rank
   int64_t gap = 0;
 
-  int64_t padded() const { return ranks * cols; }
+  CrossEntropyCase whole() const { return {rows, vocabulary, ranks * cols, gap}; }
 };
 const std::vector<Case> kCases = {{1, 1, 1, 1},         {3, 17, 1, 24, 3},      {4, 5, 2, 3},      {7, 100, 2, 64},
                                   {5, 100, 3, 40, 1},   {6, 33, 4, 16},  // the last: padding alone
                                   {4, 8, 3, 8, 8},      {40, 5003, 4, 1280, 1}, {9, 1000, 4, 256}, {3, 50257, 3, 16768},
                                   {2, 128256, 4, 32064}};
-constexpr double kScale = 0.25;
 
 std::string describe(const Case& c) {
   return fmt::format("({}, {} in {} x {})", c.rows, c.vocabulary, c.ranks, c.cols);
 }
 
-Runner run_whole(const Case& c, bool with_gradient) {
-  return [c, with_gradient](Stream& stream, DType dtype, const Named& in) {
-    const Buffer logits(dtype, c.rows, c.padded(), c.gap, in.at("logits"));
-    const Buffer targets = vector_of(DType::i32, in.at("targets"));
-    const Buffer weights = vector_of(main_dtype(dtype), in.at("weights"));
-    const Buffer losses(main_dtype(dtype), 1, c.rows);
-    const Placed<double> scale(kScale);
-    cross_entropy(stream, {.logits = logits.tensor(),
-                           .targets = targets.vector(),
-                           .weights = weights.vector(),
-                           .losses = losses.vector(),
-                           .vocabulary = c.vocabulary,
-                           .with_gradient = with_gradient,
-                           .gradient_scale = scale.data()});
-    return Named{{"losses", losses.values()}, {"logits", logits.values()}};
-  };
-}
-
 Runner run_parts(const Case& c, bool with_gradient) {
   return [c, with_gradient](Stream& stream, DType dtype, const Named& in) {
     const DType main = main_dtype(dtype);
-    const Buffer logits(dtype, c.rows, c.padded(), c.gap, in.at("logits"));
+    const Buffer logits(dtype, c.rows, c.whole().padded, c.gap, in.at("logits"));
     const Buffer targets = vector_of(DType::i32, in.at("targets"));
     const Buffer weights = vector_of(main, in.at("weights"));
     const Buffer statistics(main, 3 * c.ranks, c.rows, 1);
-    const Placed<double> scale(kScale);
+    const Placed<double> scale(kGradientScale);
     const auto part_of = [&](int64_t rank) { return logits.tensor().slice_cols(rank * c.cols, (rank + 1) * c.cols); };
     for (int64_t rank = 0; rank < c.ranks; ++rank) {
       cross_entropy_part(stream, {.logits = part_of(rank),
@@ -84,26 +63,16 @@ Runner run_parts(const Case& c, bool with_gradient) {
   };
 }
 
-Named inputs_of(const Case& c) {
-  Named in{{"logits", random_values(c.rows * c.padded(), 1, 3.0)}};
-  for (int64_t r = 0; r < c.rows; ++r) {
-    const bool ignored = r % 3 == 1;
-    in["weights"].push_back(ignored ? 0.0 : 0.5 + static_cast<double>(r % 2));
-    in["targets"].push_back(ignored ? -1.0 : philox(5, {static_cast<uint32_t>(r), 0, 0, 0})[0] % c.vocabulary);
-  }
-  return in;
-}
-
 TEST(CrossEntropyParts, TogetherAreTheWhole) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(describe(c));
-    const Named in = inputs_of(c);
+    const Named in = inputs_of(c.whole());
     for (const bool with_gradient : {true, false}) {
       const Reference whole = [&](const Named& inputs) {
-        return run_on(1, run_whole(c, with_gradient), DType::f64, inputs);
+        return run_on(1, run_cross_entropy(c.whole(), with_gradient), DType::f64, inputs);
       };
       expect_matches(run_parts(c, with_gradient), whole, in);
-      const std::vector<Named> wholes = run_everywhere(run_whole(c, with_gradient), DType::f32, in);
+      const std::vector<Named> wholes = run_everywhere(run_cross_entropy(c.whole(), with_gradient), DType::f32, in);
       const std::vector<Named> parts = run_everywhere(run_parts(c, with_gradient), DType::f32, in);
       for (size_t device = 0; device < parts.size(); ++device) {
         for (const char* name : {"losses", "logits"}) {
@@ -117,13 +86,7 @@ TEST(CrossEntropyParts, TogetherAreTheWhole) {
 TEST(CrossEntropyParts, GradientsMatchFiniteDifferences) {
   for (const Case& c : {Case{1, 1, 1, 1}, Case{4, 17, 3, 8, 3}, Case{7, 100, 2, 64}}) {
     SCOPED_TRACE(describe(c));
-    // The row weights are the seed of the loss, so the seed goes there.
-    const Runner backward = [c](Stream& stream, DType dtype, const Named& in) {
-      Named seeded = in;
-      for (size_t r = 0; r < seeded["weights"].size(); ++r) seeded["weights"][r] *= in.at("dlosses")[r] / kScale;
-      return Named{{"dlogits", run_parts(c, true)(stream, dtype, seeded).at("logits")}};
-    };
-    expect_gradients(run_parts(c, false), backward, inputs_of(c), "losses");
+    expect_gradients(run_parts(c, false), seeded_backward(run_parts(c, true)), inputs_of(c.whole()), "losses");
   }
 }
 
@@ -141,8 +104,8 @@ TEST(CrossEntropyParts, StatisticsAreWhatEachRankKnows) {
 
 TEST(CrossEntropyParts, IgnoredRowsAndPaddingAreExactlyZero) {
   const Case c{3, 10, 2, 8};
-  Named in = inputs_of(c);
-  const auto padded = static_cast<size_t>(c.padded());
+  Named in = inputs_of(c.whole());
+  const auto padded = static_cast<size_t>(c.whole().padded);
   in["logits"][padded] = NAN;      // in the ignored row
   in["logits"][padded - 1] = NAN;  // in the padding of the first
   for (const Named& out : run_everywhere(run_parts(c, true), DType::f32, in)) {
@@ -156,7 +119,7 @@ TEST(CrossEntropyParts, IgnoredRowsAndPaddingAreExactlyZero) {
 TEST(CrossEntropyParts, NonFiniteLogitsAreSeenByAll) {
   for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     const Case c{1, 40, 2, 20};
-    Named in = inputs_of(c);
+    Named in = inputs_of(c.whole());
     in["logits"][17] = bad;
     in["targets"][0] = 33;
     for (const Named& out : run_everywhere(run_parts(c, true), DType::f32, in)) {
@@ -178,7 +141,7 @@ TEST(CrossEntropyParts, ARankOfMinusInfinityCountsAsNothing) {
 TEST(CrossEntropyParts, OnAGpuATargetBeyondTheVocabularyIsNan) {
   if (!has_gpu()) GTEST_SKIP() << "no GPU is here";
   const Case c{2, 10, 2, 8};
-  Named in = inputs_of(c);
+  Named in = inputs_of(c.whole());
   in["targets"] = {10, -1};
   in["weights"] = {1.0, 1.0};
   const Named out = run_on_gpu(run_parts(c, true), DType::f32, in);
@@ -187,7 +150,7 @@ TEST(CrossEntropyParts, OnAGpuATargetBeyondTheVocabularyIsNan) {
 
 TEST(CrossEntropyParts, RefusesWhatBreaksTheContract) {
   const Case c{2, 10, 2, 8};
-  Named in = inputs_of(c);
+  Named in = inputs_of(c.whole());
   in["targets"] = {10, 0};
   expect_refused([&] { run_on(1, run_parts(c, true), DType::f32, in); });
 

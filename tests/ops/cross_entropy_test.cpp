@@ -3,41 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/rng.h"
-#include "ops/op_test.h"
+#include "ops/cross_entropy_cases.h"
 
 namespace megalith::ops::testing {
 namespace {
 
-struct Case {
-  int64_t rows, vocabulary, padded;
-  int64_t gap = 0;
-};
+using Case = CrossEntropyCase;
+
 const std::vector<Case> kCases = {{1, 1, 1},         {1, 5, 5},           {3, 17, 24, 3},
                                   {7, 100, 128},     {40, 5003, 5120, 1}, {2, 40000, 40001},
                                   {3, 50257, 50304}, {2, 128256, 128256}, {5, 1000, 1024, 8}};
-constexpr double kScale = 0.25;
 
 std::string describe(const Case& c) {
   return fmt::format("({}, {} of {})", c.rows, c.vocabulary, c.padded);
-}
-
-Runner run_cross_entropy(const Case& c, bool with_gradient) {
-  return [c, with_gradient](Stream& stream, DType dtype, const Named& in) {
-    const Buffer logits(dtype, c.rows, c.padded, c.gap, in.at("logits"));
-    const Buffer targets = vector_of(DType::i32, in.at("targets"));
-    const Buffer weights = vector_of(main_dtype(dtype), in.at("weights"));
-    const Buffer losses(main_dtype(dtype), 1, c.rows);
-    const Placed<double> scale(kScale);
-    cross_entropy(stream, {.logits = logits.tensor(),
-                           .targets = targets.vector(),
-                           .weights = weights.vector(),
-                           .losses = losses.vector(),
-                           .vocabulary = c.vocabulary,
-                           .with_gradient = with_gradient,
-                           .gradient_scale = scale.data()});
-    return Named{{"losses", losses.values()}, {"logits", logits.values()}};
-  };
 }
 
 Reference naive_cross_entropy(const Case& c, bool with_gradient) {
@@ -54,21 +32,11 @@ Reference naive_cross_entropy(const Case& c, bool with_gradient) {
       if (!with_gradient) continue;
       for (int64_t i = 0; i < c.padded; ++i) {
         const double probability = i < c.vocabulary ? std::exp(logits[i] - maximum) / sum : 0.0;
-        logits[i] = weight * kScale * (probability - (i == target ? 1.0 : 0.0));
+        logits[i] = weight * kGradientScale * (probability - (i == target ? 1.0 : 0.0));
       }
     }
     return out;
   };
-}
-
-Named inputs_of(const Case& c) {
-  Named in{{"logits", random_values(c.rows * c.padded, 1, 3.0)}};
-  for (int64_t r = 0; r < c.rows; ++r) {
-    const bool ignored = r % 3 == 1;
-    in["weights"].push_back(ignored ? 0.0 : 0.5 + static_cast<double>(r % 2));
-    in["targets"].push_back(ignored ? -1.0 : philox(5, {static_cast<uint32_t>(r), 0, 0, 0})[0] % c.vocabulary);
-  }
-  return in;
 }
 
 TEST(CrossEntropy, MatchesItsFormula) {
@@ -83,13 +51,7 @@ TEST(CrossEntropy, MatchesItsFormula) {
 TEST(CrossEntropy, GradientsMatchFiniteDifferences) {
   for (const Case& c : {Case{1, 1, 1}, Case{4, 17, 24, 3}, Case{7, 100, 128}}) {
     SCOPED_TRACE(describe(c));
-    // The row weights are the seed of the loss, so the seed goes there.
-    const Runner backward = [c](Stream& stream, DType dtype, const Named& in) {
-      Named seeded = in;
-      for (size_t r = 0; r < seeded["weights"].size(); ++r) seeded["weights"][r] *= in.at("dlosses")[r] / kScale;
-      return Named{{"dlogits", run_cross_entropy(c, true)(stream, dtype, seeded).at("logits")}};
-    };
-    expect_gradients(run_cross_entropy(c, false), backward, inputs_of(c), "losses");
+    expect_gradients(run_cross_entropy(c, false), seeded_backward(run_cross_entropy(c, true)), inputs_of(c), "losses");
   }
 }
 

@@ -1,7 +1,6 @@
 #include "ops/dropout.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ops/op_test.h"
 

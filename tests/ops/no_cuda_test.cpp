@@ -1,3 +1,4 @@
+#include "expect_error.h"
 #include "ops/activation.h"
 #include "ops/op_test.h"
 
@@ -8,13 +9,7 @@ TEST(NoCuda, SaysThatThisBuildHasNone) {
   if (has_gpu()) GTEST_SKIP() << "this build has CUDA";
   ThreadPool pool(1);
   Stream stream(pool);
-  try {
-    cuda::gelu_forward(stream, {});
-    FAIL() << "was not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::user);
-    EXPECT_NE(std::string(error.what()).find("no CUDA"), std::string::npos);
-  }
+  expect_error(ErrorKind::user, {"no CUDA"}, [&] { cuda::gelu_forward(stream, {}); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/device.h"
 #include "core/rng.h"
+#include "expect_error.h"
 
 namespace megalith::ops::testing {
 
@@ -322,12 +323,7 @@ void expect_gradients(const Runner& forward, const Runner& backward, const Named
 }
 
 void expect_refused(const std::function<void()>& body) {
-  try {
-    body();
-    FAIL() << "was not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
-  }
+  error_of(ErrorKind::internal, body);
 }
 
 TEST(Gpu, IsPresent) {

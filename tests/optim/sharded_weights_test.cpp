@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <mutex>
 
 #include "optim/rank_optimizer.h"
 #include "parallel/data_parallel_actions.h"

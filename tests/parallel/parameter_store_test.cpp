@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "layout_rank.h"
 
 namespace megalith::parallel::testing {

@@ -24,18 +24,18 @@ TEST(LocalShape, CutsTheDimensionThatTheSpecNames) {
   EXPECT_EQ(local_shape(whole, 4), (Shape{8}));
 }
 
-TEST(StagesOf, PlacesLayersChunksAndTiedEmbeddings) {
+TEST(HomesOf, PlacesLayersChunksAndTiedEmbeddings) {
   const Layout layout{.pipeline = 4, .chunks = 2};
-  const auto stages = [&](const char* name, bool tied) {
-    return stages_of({.name = name, .shape = {1}}, layout, 16, tied);
+  const auto homes = [&](const char* name, bool tied) {
+    return homes_of({.name = name, .shape = {1}}, layout, 16, tied);
   };
-  EXPECT_EQ(stages("layers.0.mlp.up.weight", true), (std::vector<int64_t>{0}));
-  EXPECT_EQ(stages("layers.3.mlp.up.weight", true), (std::vector<int64_t>{1}));
-  EXPECT_EQ(stages("layers.8.mlp.up.weight", true), (std::vector<int64_t>{0}));
-  EXPECT_EQ(stages("layers.15.mlp.up.weight", true), (std::vector<int64_t>{3}));
-  EXPECT_EQ(stages("embedding.tokens.weight", true), (std::vector<int64_t>{0, 3}));
-  EXPECT_EQ(stages("embedding.tokens.weight", false), (std::vector<int64_t>{0}));
-  EXPECT_EQ(stages("final_norm.weight", true), (std::vector<int64_t>{3}));
+  EXPECT_EQ(homes("layers.0.mlp.up.weight", true), (std::vector<Home>{{0, 0}}));
+  EXPECT_EQ(homes("layers.3.mlp.up.weight", true), (std::vector<Home>{{1, 0}}));
+  EXPECT_EQ(homes("layers.8.mlp.up.weight", true), (std::vector<Home>{{0, 1}}));
+  EXPECT_EQ(homes("layers.15.mlp.up.weight", true), (std::vector<Home>{{3, 1}}));
+  EXPECT_EQ(homes("embedding.tokens.weight", true), (std::vector<Home>{{0, 0}, {3, 1}}));
+  EXPECT_EQ(homes("embedding.tokens.weight", false), (std::vector<Home>{{0, 0}}));
+  EXPECT_EQ(homes("final_norm.weight", true), (std::vector<Home>{{3, 1}}));
 }
 
 // The same seed gives the same parameter whatever stands beside it in the table.

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "parallel/data_parallel_actions.h"
+#include "schedule_bounds.h"
 
-namespace megalith::parallel {
+namespace megalith::parallel::testing {
 namespace {
 
 // "F0.1 B1.0": kind, chunk, micro batch of what is computed.
@@ -96,4 +97,4 @@ TEST(DataParallelActions, ShardedWeightsAreHeldForTwoChunksAtMost) {
 }
 
 }  // namespace
-}  // namespace megalith::parallel
+}  // namespace megalith::parallel::testing

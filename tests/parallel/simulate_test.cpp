@@ -6,6 +6,7 @@
 
 #include "parallel/data_parallel_actions.h"
 #include "recipe_layouts.h"
+#include "schedule_bounds.h"
 
 namespace megalith::parallel::testing {
 namespace {
@@ -69,9 +70,9 @@ void expect_memory_as_planned(const Simulation& simulation, const Layout& layout
     const StageTimeline& timeline = simulation.stages[static_cast<size_t>(stage)];
     const int64_t planned = chunks_alive(layout, stage, micro_batches);
     ASSERT_LE(timeline.alive, planned);
-    if (!exact) continue;
-    ASSERT_EQ(timeline.alive, planned);
-    ASSERT_EQ(ceil_div(timeline.alive, layout.chunks), micro_batches_alive(layout, stage, micro_batches));
+    if (exact) {
+      ASSERT_EQ(timeline.alive, planned);
+    }
   }
 }
 
@@ -265,17 +266,17 @@ TEST(Simulate, FindsCircles) {
   EXPECT_THROW(simulate({first, second}, {.duration = equal}), Error);
 }
 
-TEST(MicroBatchesAlive, FollowsOneForwardOneBackward) {
+TEST(ChunksAlive, FollowsOneForwardOneBackward) {
   const Layout plain{.pipeline = 8};
-  EXPECT_EQ(micro_batches_alive(plain, 0, 64), 8);
-  EXPECT_EQ(micro_batches_alive(plain, 7, 64), 1);
-  EXPECT_EQ(micro_batches_alive(plain, 0, 4), 4);
-  // Megatron's interleaving holds (1 + (pp - 1) / (pp * vp)) times as much on the first stage.
+  EXPECT_EQ(chunks_alive(plain, 0, 64), 8);
+  EXPECT_EQ(chunks_alive(plain, 7, 64), 1);
+  EXPECT_EQ(chunks_alive(plain, 0, 4), 4);
+  // Megatron's interleaving holds (1 + (pp - 1) / (pp * vp)) times as much on the first stage, in half as large chunks.
   const Layout interleaved{.pipeline = 8, .chunks = 2};
-  EXPECT_EQ(micro_batches_alive(interleaved, 0, 64), 12);
+  EXPECT_EQ(chunks_alive(interleaved, 0, 64), 23);
   // ZB-H1 holds on every stage what 1F1B holds on the first.
   const Layout zero_bubble{.pipeline = 8, .schedule = PipelineSchedule::zero_bubble};
-  EXPECT_EQ(micro_batches_alive(zero_bubble, 7, 64), 8);
+  EXPECT_EQ(chunks_alive(zero_bubble, 7, 64), 8);
 }
 
 }  // namespace

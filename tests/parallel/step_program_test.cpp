@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <optional>
 
 #include "parallel/data_parallel_actions.h"
 #include "recipe_layouts.h"
+#include "schedule_bounds.h"
 
 namespace megalith::parallel::testing {
 namespace {

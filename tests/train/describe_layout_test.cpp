@@ -2,19 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "config/expect_error.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "expect_error.h"
 #include "repository.h"
 #include "train/describe.h"
 
 namespace megalith::train {
 namespace {
-
-using ::megalith::config::expect_parts;
-using ::megalith::config::user_error_of;
 
 config::Run recipe(const std::string& name, const std::vector<std::string>& overrides = {}) {
   const auto file = in_repository("recipes/" + name + ".yaml");

@@ -1,9 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-
-#include "core/error.h"
 #include "temp_dir.h"
 #include "tiny_run.h"
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "temp_dir.h"
 #include "tiny_run.h"
 

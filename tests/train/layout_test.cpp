@@ -2,16 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "config/expect_error.h"
 #include "config/load.h"
 #include "config/validate.h"
+#include "expect_error.h"
 #include "model/stage_plan.h"
 
 namespace megalith::train {
 namespace {
-
-using ::megalith::config::expect_parts;
-using ::megalith::config::user_error_of;
 
 config::Run run_of(const std::vector<std::string>& overrides) {
   config::Run run = config::load(std::vector<config::Source>{}, overrides);

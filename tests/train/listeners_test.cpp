@@ -6,6 +6,7 @@
 
 #include "comm/socket.h"
 #include "core/clock.h"
+#include "expect_error.h"
 #include "tiny_run.h"
 #include "train/step_metrics.h"
 
@@ -73,12 +74,7 @@ TEST(Listeners, APortThatIsTakenIsTheUsersToChange) {
   run.exp_manager.prometheus.port = other.local_port();
   const RunDirectory directory = RunDirectory::open(run);
   Listeners listeners;
-  try {
-    listeners.add_sinks(run, directory, {});
-    FAIL() << "two servers on one port";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::user);
-  }
+  user_error_of([&] { listeners.add_sinks(run, directory, {}); });
 }
 
 }  // namespace

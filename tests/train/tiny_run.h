@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/store.h"
 #include "config/load.h"
 #include "config/validate.h"
 #include "core/failpoint.h"
 #include "core/rng.h"
 #include "data/indexed_dataset_writer.h"
+#include "final_state.h"
 #include "temp_dir.h"
 #include "train/session.h"
 
@@ -103,16 +103,6 @@ inline Summary train_quietly(const config::Run& run) {
   }
 }
 
-// Every byte of weights and optimizer state in the newest checkpoint of a run.
-inline std::string final_state(const std::filesystem::path& directory, int64_t step) {
-  checkpoint::Loaded loaded = checkpoint::Store(directory / "checkpoints").open(step);
-  std::string bytes;
-  for (const checkpoint::TensorInfo& info : loaded.manifest().tensors) {
-    std::string tensor(static_cast<size_t>(info.shape.elements() * size_of(info.dtype)), '\0');
-    loaded.load_tensor(info.kind, info.name, Tensor(tensor.data(), info.dtype, info.shape));
-    bytes += info.name + tensor;
-  }
-  return bytes;
-}
+using ::megalith::testing::final_state;
 
 }  // namespace megalith::train::testing

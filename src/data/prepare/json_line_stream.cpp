@@ -1,9 +1,6 @@
 #include "data/prepare/json_line_stream.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "data/utf8.h"
 
 namespace megalith::data {
 
@@ -44,96 +41,6 @@ JsonProblem bad_structure() {
           "The JSON document has an improper structure: missing or superfluous commas, braces, missing keys, etc."};
 }
 }  // namespace
-
-void Utf8Check::add(std::string_view text) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end && valid_) {
-    if (more_ == 0) {
-      for (uint64_t word = 0; end - at >= static_cast<std::ptrdiff_t>(sizeof word); at += sizeof word) {
-        std::memcpy(&word, at, sizeof word);
-        if (word & 0x8080808080808080u) break;
-      }
-      if (at == end) break;
-    }
-    const auto byte = static_cast<unsigned char>(*at++);
-    if (more_ > 0) {
-      valid_ = byte >= low_ && byte <= high_;
-      --more_;
-      low_ = 0x80;
-      high_ = 0xBF;
-    } else if (byte >= 0x80) {
-      // Unicode 15, table 3-7.
-      valid_ = byte >= 0xC2 && byte <= 0xF4;
-      more_ = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
-      low_ = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
-      high_ = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
-    }
-  }
-}
-
-void JsonStringDecoder::begin(bool replace) {
-  *this = {};
-  replace_ = replace;
-}
-
-void JsonStringDecoder::end_lone_surrogate(std::string& text) {
-  if (high_ == 0) return;
-  high_ = 0;
-  good_ = good_ && replace_;
-  text += kReplacementCharacter;
-}
-
-void JsonStringDecoder::add_code(uint32_t code, std::string& text) {
-  const bool low = code >= 0xDC00 && code < 0xE000;
-  if (low && high_ != 0) {
-    append_utf8(text, 0x10000 + ((high_ - 0xD800) << 10) + (code - 0xDC00));
-    high_ = 0;
-    return;
-  }
-  end_lone_surrogate(text);
-  if (code >= 0xD800 && code < 0xDC00) {
-    high_ = code;
-  } else if (low) {
-    good_ = good_ && replace_;
-    text += kReplacementCharacter;
-  } else {
-    append_utf8(text, code);
-  }
-}
-
-void JsonStringDecoder::add(std::string_view bytes, std::string& text) {
-  while (digits_ >= 0 && !bytes.empty()) {
-    const int digit = hex_digit(bytes[0]);
-    bytes.remove_prefix(1);
-    good_ = good_ && digit >= 0;
-    code_ = code_ * 16 + static_cast<uint32_t>(std::max(digit, 0));
-    if (++digits_ < 4) continue;
-    digits_ = -1;
-    add_code(code_, text);
-  }
-  if (bytes.empty()) return;
-  end_lone_surrogate(text);
-  text += bytes;
-}
-
-void JsonStringDecoder::add_escape(char c, std::string& text) {
-  if (digits_ >= 0) good_ = false;
-  if (c == 'u') {
-    digits_ = 0;
-    code_ = 0;
-    return;
-  }
-  const auto plain = simple_json_escape(c);
-  good_ = good_ && plain;
-  end_lone_surrogate(text);
-  text += plain.value_or(' ');
-}
-
-bool JsonStringDecoder::end(std::string& text) {
-  end_lone_surrogate(text);
-  return good_ && digits_ < 0;
-}
 
 JsonLineStream::JsonLineStream(const std::vector<std::string>& paths, BadText bad_text, size_t kept_bytes,
                                Receiver& receiver)

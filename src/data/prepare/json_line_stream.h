@@ -7,47 +7,12 @@
 #include <vector>
 
 #include "data/prepare/json_fields.h"
+#include "data/prepare/json_string_decoder.h"
 #include "data/prepare/json_text.h"
+#include "data/prepare/utf8_check.h"
 #include "data/utf8_stream.h"
 
 namespace megalith::data {
-
-// Finds bytes that are not UTF-8 in text that comes in pieces, cut anywhere.
-class Utf8Check {
- public:
-  void add(std::string_view text);
-  // Of a text that ends here.
-  bool valid() const { return valid_ && more_ == 0; }
-
- private:
-  bool valid_ = true;
-  int more_ = 0;  // bytes that the character still needs
-  unsigned char low_ = 0x80;
-  unsigned char high_ = 0xBF;  // between which the next one has to be
-};
-
-// Resolves the escapes of a JSON string that comes in pieces.
-class JsonStringDecoder {
- public:
-  // `replace`: a surrogate without its other half becomes U+FFFD; it is an error otherwise.
-  void begin(bool replace);
-  // Bytes without a backslash.
-  void add(std::string_view bytes, std::string& text);
-  // The character behind a backslash.
-  void add_escape(char c, std::string& text);
-  // False if there was a bad escape. What was decoded then has no meaning.
-  bool end(std::string& text);
-
- private:
-  void add_code(uint32_t code, std::string& text);
-  void end_lone_surrogate(std::string& text);
-
-  bool replace_ = false;
-  bool good_ = true;
-  int digits_ = -1;  // of a \u that have come; -1: within none
-  uint32_t code_ = 0;
-  uint32_t high_ = 0;  // first half of a pair; 0: none
-};
 
 // Reads one JSON object of any length that comes in pieces, in memory that does not grow with it: what JsonFields does
 // with a line that is held whole. Every verdict is the same, and so is what is not looked at: this follows the two

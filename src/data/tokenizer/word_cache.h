@@ -9,7 +9,6 @@
 #include <memory>
 #include <new>
 #include <span>
-#include <string_view>
 
 namespace megalith::data {
 

@@ -79,38 +79,56 @@ double scale_of(const double* gradient_scale) {
   return gradient_scale == nullptr ? 1.0 : *gradient_scale;
 }
 
-template <class T>
-void cross_entropy_row(const CrossEntropy& args, int64_t row) {
+// How many columns, from the one that is the vocabulary's `first_column` on, are in the vocabulary.
+template <class Args>
+int64_t vocabulary_columns(const Args& args, int64_t first_column) {
+  return std::clamp<int64_t>(args.vocabulary - first_column, 0, args.logits.cols());
+}
+
+// What the whole vocabulary says of a row.
+template <class M>
+struct WholeRow {
+  SoftmaxSum<M> softmax{-std::numeric_limits<M>::infinity(), 0.0};
+  M at_target = 0;
+};
+
+// The loss of a row and, in place of the logits, its gradient. A row that counts nothing does not look at
+// `whole_row(target)`, nor at its target.
+template <class T, class Args, class MakeWholeRow>
+void finish_row(const Args& args, int64_t row, int64_t first_column, const MakeWholeRow& whole_row) {
   using M = Main<T>;
-  T* logits = args.logits.row<T>(row);
+  T* logits = args.logits.template row<T>(row);
   const int64_t padded = args.logits.cols();
-  const M weight = args.weights.as<M>()[row];
-  M& loss = args.losses.as<M>()[row];
+  const M weight = args.weights.template as<M>()[row];
+  M& loss = args.losses.template as<M>()[row];
   if (weight == M(0)) {
     loss = M(0);
     if (args.with_gradient) std::fill(logits, logits + padded, T(M(0)));
     return;
   }
   const int64_t target = checked_target(args.targets, row, args.vocabulary);
-  const M log_sum = softmax_sum(logits, args.vocabulary).log_sum_exp();
-  loss = weight * (log_sum - static_cast<M>(logits[target]));
+  const WholeRow<M> whole = whole_row(target);
+  const M log_sum = whole.softmax.log_sum_exp();
+  loss = weight * (log_sum - whole.at_target);
   if (args.with_gradient) {
-    logits_to_gradient(logits, args.vocabulary, padded, target, log_sum,
+    logits_to_gradient(logits, vocabulary_columns(args, first_column), padded, target - first_column, log_sum,
                        weight * static_cast<M>(scale_of(args.gradient_scale)));
   }
 }
 
-// How many columns of a part are in the vocabulary.
-template <class Args>
-int64_t columns_of_part(const Args& args) {
-  return std::clamp<int64_t>(args.vocabulary - args.first_column, 0, args.logits.cols());
+template <class T>
+void cross_entropy_row(const CrossEntropy& args, int64_t row) {
+  const T* logits = args.logits.row<T>(row);
+  finish_row<T>(args, row, 0, [&](int64_t target) {
+    return WholeRow<Main<T>>{softmax_sum(logits, args.vocabulary), static_cast<Main<T>>(logits[target])};
+  });
 }
 
 template <class T>
 void part_row(const CrossEntropyPart& args, int64_t row) {
   using M = Main<T>;
   const T* logits = args.logits.row<T>(row);
-  const int64_t count = columns_of_part(args);
+  const int64_t count = vocabulary_columns(args, args.first_column);
   const int64_t target = args.targets.as<int32_t>()[row] - args.first_column;
   const SoftmaxSum<M> softmax = softmax_sum(logits, count);
   args.statistics.row<M>(0)[row] = softmax.maximum;
@@ -120,43 +138,23 @@ void part_row(const CrossEntropyPart& args, int64_t row) {
 
 // What all ranks together know of a row.
 template <class M>
-struct WholeRow {
-  SoftmaxSum<M> softmax{-std::numeric_limits<M>::infinity(), 0.0};
-  M at_target = 0;
-
-  WholeRow(const Tensor& statistics, int64_t row) {
-    for (int64_t i = 0; i < statistics.rows(); i += 3) {
-      softmax.maximum = std::max(softmax.maximum, statistics.row<M>(i)[row]);
-    }
-    const M base = finite_base(softmax.maximum);
-    for (int64_t i = 0; i < statistics.rows(); i += 3) {
-      const M correction = fast_exp(statistics.row<M>(i)[row] - base);
-      softmax.sum += static_cast<double>(statistics.row<M>(i + 1)[row]) * static_cast<double>(correction);
-      at_target += statistics.row<M>(i + 2)[row];
-    }
+WholeRow<M> merge_statistics(const Tensor& statistics, int64_t row) {
+  WholeRow<M> whole;
+  for (int64_t i = 0; i < statistics.rows(); i += 3) {
+    whole.softmax.maximum = std::max(whole.softmax.maximum, statistics.row<M>(i)[row]);
   }
-};
+  const M base = finite_base(whole.softmax.maximum);
+  for (int64_t i = 0; i < statistics.rows(); i += 3) {
+    const M correction = fast_exp(statistics.row<M>(i)[row] - base);
+    whole.softmax.sum += static_cast<double>(statistics.row<M>(i + 1)[row]) * static_cast<double>(correction);
+    whole.at_target += statistics.row<M>(i + 2)[row];
+  }
+  return whole;
+}
 
 template <class T>
 void row_of_parts(const CrossEntropyOfParts& args, int64_t row) {
-  using M = Main<T>;
-  T* logits = args.logits.row<T>(row);
-  const int64_t padded = args.logits.cols();
-  const M weight = args.weights.as<M>()[row];
-  M& loss = args.losses.as<M>()[row];
-  if (weight == M(0)) {
-    loss = M(0);
-    if (args.with_gradient) std::fill(logits, logits + padded, T(M(0)));
-    return;
-  }
-  const int64_t target = checked_target(args.targets, row, args.vocabulary);
-  const WholeRow<M> whole(args.statistics, row);
-  const M log_sum = whole.softmax.log_sum_exp();
-  loss = weight * (log_sum - whole.at_target);
-  if (args.with_gradient) {
-    logits_to_gradient(logits, columns_of_part(args), padded, target - args.first_column, log_sum,
-                       weight * static_cast<M>(scale_of(args.gradient_scale)));
-  }
+  finish_row<T>(args, row, args.first_column, [&](int64_t) { return merge_statistics<Main<T>>(args.statistics, row); });
 }
 
 void check_part(int64_t vocabulary, int64_t first_column) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "data/prepare/prepare_testing.h"
 
 namespace megalith::data {

@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "tokenizer_testing.h"
 
 namespace megalith::data {

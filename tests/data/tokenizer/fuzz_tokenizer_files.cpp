@@ -1,29 +1,12 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "core/error.h"
+#include "data/memory_file.h"
 #include "tokenizer_testing.h"
 
 namespace {
-// A file that lives in memory, with a path that can be opened.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 || ::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      __builtin_trap();
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
-
 using namespace megalith::data;
 
 TokenizerFiles read(int kind, const std::string& content) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <random>
 #include <string>
 #include <vector>

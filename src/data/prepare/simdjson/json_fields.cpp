@@ -1,9 +1,7 @@
 #include "data/prepare/json_fields.h"
 
-#include <fmt/format.h>
 #include <simdjson.h>
 
-#include <algorithm>
 #include <deque>
 
 #include "data/prepare/json_text.h"
