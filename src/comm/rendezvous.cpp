@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "comm/socket.h"
 #include "core/clock.h"
 #include "core/error.h"
 
@@ -46,21 +47,36 @@ RankPlaces read_places(const std::string& text) {
   return places;
 }
 
+// Who came over loopback is on this machine, that of the store. Where others are not, they need another address of it.
+void make_reachable(RankPlaces& places) {
+  const auto other =
+      std::find_if(places.begin(), places.end(), [](const RankPlace& place) { return !is_loopback(place.address); });
+  if (other == places.end()) return;
+  const std::string outward = address_towards(other->address);
+  for (RankPlace& place : places) {
+    if (is_loopback(place.address)) place.address = outward;
+  }
+}
+
 const std::string kMissing = "missing ";
 
 // By rank 0 alone: were every rank to ask for every other, a large run would ask millions of times.
 std::string collect_places(StoreClient& store, int size, double seconds) {
   const double until = monotonic_seconds() + seconds;
-  std::string all;
+  RankPlaces places;
   std::vector<int> missing;
   for (int rank = 0; rank < size; ++rank) {
     try {
-      all += store.get(place_key(rank), std::max(0.0, until - monotonic_seconds()));
+      places.push_back(read_places(store.get(place_key(rank), std::max(0.0, until - monotonic_seconds()))).at(0));
     } catch (const Error&) {
       missing.push_back(rank);
     }
   }
-  return missing.empty() ? all : fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  if (!missing.empty()) return fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  make_reachable(places);
+  std::string all;
+  for (const RankPlace& place : places) all += write_place(place);
+  return all;
 }
 }  // namespace
 

@@ -6,7 +6,7 @@
 namespace megalith::comm {
 
 // Tells the others where this rank runs and learns it of all of them. Comm error that names the ranks that did not
-// appear within `seconds`.
+// appear within `seconds`. Ranks that reached the store over its machine's loopback get an address that others know.
 RankPlaces exchange_places(StoreClient& store, int rank, int size, const RankPlace& own, double seconds);
 
 // A number that is the same for the same key on every rank and differs between keys.

@@ -174,6 +174,23 @@ bool Socket::to_loopback() const {
   return is_loopback(name_of_socket(descriptor_));
 }
 
+bool is_loopback(const std::string& address) {
+  const Addresses found = resolve(address, 0, AI_NUMERICHOST);
+  sockaddr_storage storage{};
+  std::memcpy(&storage, found->ai_addr, found->ai_addrlen);
+  return is_loopback(storage);
+}
+
+// A datagram socket is "connected" by choosing a way; nothing is sent.
+std::string address_towards(const std::string& address) {
+  constexpr uint16_t kAnyPort = 9;
+  const Addresses found = resolve(address, kAnyPort, AI_NUMERICHOST);
+  const Socket socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.descriptor(), found->ai_addr, found->ai_addrlen) != 0)
+    io_error_errno(fmt::format("finding the way to {}", address));
+  return socket.local_address();
+}
+
 Socket listen_on(const std::string& address, uint16_t port) {
   const Addresses found = resolve(address, port, AI_PASSIVE);
   Socket socket = socket_for(*found);

@@ -44,6 +44,10 @@ class Socket {
   int descriptor_ = -1;
 };
 
+bool is_loopback(const std::string& address);
+// Under which address of this machine it is known at another. I/O error where no way leads there.
+std::string address_towards(const std::string& address);
+
 // User error for an address that this machine does not have, I/O error for a port that is taken.
 Socket listen_on(const std::string& address, uint16_t port);
 // Without a descriptor when nobody waits.

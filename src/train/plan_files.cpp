@@ -23,7 +23,8 @@ void make_plans(Engine& engine, const config::Run& run, const std::filesystem::p
   if (engine.stream().device() == Device::cpu) return;
   const bool is_chief = engine.place() == parallel::Coordinates{};
   const std::filesystem::path shared = is_chief ? config::plan_cache_file(run.trainer) : std::filesystem::path();
-  if (!of_run.empty() && !of_checkpoint.empty() && !std::filesystem::exists(of_run)) replace_file(of_run, of_checkpoint);
+  if (!of_run.empty() && !of_checkpoint.empty() && !std::filesystem::exists(of_run))
+    replace_file(of_run, of_checkpoint);
   if (!of_run.empty()) ops::load_plans(engine.stream(), of_run);
   if (!shared.empty()) ops::load_plans(engine.stream(), shared);
   ops::take_plans(engine.stream(), engine.tell_all(ops::plans_text(engine.stream())));

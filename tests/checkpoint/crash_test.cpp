@@ -7,13 +7,13 @@
 #include "checkpoint/fixtures.h"
 #include "checkpoint/store.h"
 #include "core/failpoint.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using test::error_of;
 using test::ExampleRun;
 using testing::TempDir;
 

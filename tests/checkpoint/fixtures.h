@@ -64,17 +64,4 @@ inline void overwrite(const std::filesystem::path& path, const std::string& byte
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// The message of the error of this kind that `action` must throw.
-template <class Action>
-std::string error_of(ErrorKind kind, Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
 }  // namespace megalith::test

@@ -11,6 +11,7 @@
 #include "checkpoint/hugging_face.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/hugging_face_fixtures.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::test {

@@ -3,13 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/hugging_face_exported.h"
+#include "expect_error.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using test::error_of;
 using test::Exported;
 using test::find;
 

@@ -8,13 +8,13 @@
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/hugging_face_fixtures.h"
 #include "config/load.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using test::error_of;
 using test::SavedModel;
 using testing::TempDir;
 

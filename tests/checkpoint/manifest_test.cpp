@@ -6,12 +6,12 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
+#include "expect_error.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 using nlohmann::json;
-using test::error_of;
 
 Manifest example() {
   Manifest manifest;

@@ -6,6 +6,7 @@
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
 #include "core/failpoint.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
@@ -104,7 +105,7 @@ TEST(PartStore, AFailedSaveLeavesNothing) {
   save(store, 0, 10);
   for (const char* failpoint : {"checkpoint.before_shard=io", "file.write=io@1", "file.write=io@2", "file.rename=io"}) {
     arm_failpoint(failpoint);
-    test::error_of(ErrorKind::io, [&] { save(store, 0, 20); });
+    error_of(ErrorKind::io, [&] { save(store, 0, 20); });
     disarm_failpoints();
     EXPECT_EQ(steps_of(store, 0), std::vector<int64_t>{10}) << failpoint;
     EXPECT_FALSE(fs::exists(directory / "step-00000020")) << failpoint;

@@ -7,6 +7,7 @@
 #include "checkpoint/fixtures.h"
 #include "checkpoint/savers.h"
 #include "comm/local/local_world.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
@@ -126,7 +127,7 @@ TEST_F(PeerCopiesTest, NothingIsKeptOfBytesThatAreNotThoseOfTheirDigest) {
   const Manifest part =
       manifest_of_part(example.state(), example.place(), {.file = "shard-g1-r00000.safetensors", .digests = digests},
                        example.image().pieces());
-  const std::string message = test::error_of(ErrorKind::data, [&] { options.copies->keep(part, -1, 1); });
+  const std::string message = error_of(ErrorKind::data, [&] { options.copies->keep(part, -1, 1); });
   EXPECT_NE(message.find("rank 0 offers is damaged"), std::string::npos) << message;
   EXPECT_TRUE(held_by(1).empty());
 }

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "checkpoint/fixtures.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
-using test::error_of;
 using testing::TempDir;
 
 std::string file_of(const std::string& header, const std::string& data = "") {

@@ -4,13 +4,13 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using test::error_of;
 using test::ExampleRun;
 using testing::TempDir;
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "comm/collective_cases.h"
-#include "comm/expect_error.h"
 #include "comm/local/local_world.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <thread>
 
-#include "comm/expect_error.h"
 #include "comm/packet.h"
 #include "comm/store.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "comm/expect_error.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "comm/collective_cases.h"
-#include "comm/expect_error.h"
 #include "comm/local/local_world.h"
 #include "comm/processes.h"
 #include "core/clock.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "comm/collective_cases.h"
-#include "comm/expect_error.h"
 #include "comm/processes.h"
 #include "core/clock.h"
 #include "core/device.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

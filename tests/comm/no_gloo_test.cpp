@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "comm/expect_error.h"
 #include "comm/world.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {

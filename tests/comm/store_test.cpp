@@ -6,12 +6,12 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/expect_error.h"
 #include "comm/keyed_hash.h"
 #include "comm/packet.h"
 #include "comm/rendezvous.h"
 #include "comm/store_table.h"
 #include "core/clock.h"
+#include "expect_error.h"
 
 namespace megalith::comm {
 namespace {
@@ -242,6 +242,32 @@ TEST(Rendezvous, EveryRankLearnsWhereTheOthersRun) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(right, 4);
+}
+
+// Where a machine's own name leads to loopback, its ranks come to the store that way, and others could not reach them.
+TEST(Rendezvous, RanksBesideTheStoreGetAnAddressThatOthersKnow) {
+  std::string outward;
+  try {
+    outward = address_towards("192.0.2.1");
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine has no way to any other";
+  }
+  StoreServer server({});
+  std::thread other([&] {
+    StoreClient client(client_of(server, 1));
+    exchange_places(client, 1, 2, place_here("cpu", "192.0.2.1"), 10.0);
+  });
+  StoreClient client(client_of(server));
+  const RankPlaces places = exchange_places(client, 0, 2, place_here("cpu", "127.0.1.1"), 10.0);
+  other.join();
+  EXPECT_EQ(places[0].address, outward);
+  EXPECT_EQ(places[1].address, "192.0.2.1");
+}
+
+TEST(Rendezvous, AddressesOfThisMachineAlone) {
+  for (const char* address : {"127.0.0.1", "127.0.1.1", "::1"}) EXPECT_TRUE(is_loopback(address)) << address;
+  for (const char* address : {"10.0.0.7", "192.0.2.1", "fe80::1"}) EXPECT_FALSE(is_loopback(address)) << address;
+  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
 }
 
 TEST(Rendezvous, NamesTheRanksThatDoNotAppear) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "expect_error.h"
 #include "observe/events.h"
 #include "temp_dir.h"
 #include "tiny_run.h"
@@ -13,18 +14,6 @@ namespace megalith::train::testing {
 namespace {
 
 using ::megalith::testing::TempDir;
-
-template <class Body>
-std::string message_of(ErrorKind kind, Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 TEST(Session, LeavesTheFilesThatPeopleLookFor) {
   const TempDir dir;
@@ -124,7 +113,7 @@ TEST(Session, RefusesToOverwriteARun) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
   const std::string before = final_state(dir / "run", 2);
-  const std::string message = message_of(
+  const std::string message = error_of(
       ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"exp_manager.resume_if_exists=false"})); });
   EXPECT_NE(message.find("already holds a run"), std::string::npos) << message;
   EXPECT_EQ(final_state(dir / "run", 2), before);
@@ -134,16 +123,16 @@ TEST(Session, RefusesADirectoryOfSomethingElse) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "photos");
   std::ofstream(dir / "photos/cat.jpg") << "meow";
-  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "photos")); });
+  error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "photos")); });
   std::ofstream(dir / "file") << "not a directory";
-  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "file")); });
+  error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "file")); });
 }
 
 TEST(Session, RefusesWhatItCannotRun) {
   const TempDir dir;
-  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.accelerator=gpu"})); });
-  message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.devices=2"})); });
-  message_of(ErrorKind::user, [&] {
+  error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.accelerator=gpu"})); });
+  error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.devices=2"})); });
+  error_of(ErrorKind::user, [&] {
     train_quietly(
         tiny_run(kTinyGpt, dir / "run", {"model.data.data_impl=mmap", "model.data.data_prefix=[/nowhere/text]"}));
   });
@@ -156,7 +145,7 @@ TEST(Session, RefusesToContinueAsAnotherModel) {
   const std::string hparams = read_text(dir / "run/hparams.yaml");
   for (const char* change : {"model.hidden_size=32", "model.num_layers=3", "model.num_layers=1"}) {
     const std::string message =
-        message_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {change})); });
+        error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {change})); });
     EXPECT_NE(message.find("does not fit this config"), std::string::npos) << message;
   }
   EXPECT_EQ(read_text(dir / "run/hparams.yaml"), hparams);
@@ -184,7 +173,7 @@ TEST(Session, RefusesWhenEveryCheckpointIsDamaged) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
   std::filesystem::resize_file(dir / "run/checkpoints/step-00000002/shard-g1-r00000.safetensors", 1000);
-  const std::string message = message_of(ErrorKind::data, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run")); });
+  const std::string message = error_of(ErrorKind::data, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run")); });
   EXPECT_NE(message.find("step-00000002"), std::string::npos) << message;
 }
 
@@ -209,7 +198,7 @@ TEST(Session, AFailedSaveDoesNotEndTrainingAndTheLastOneMustSucceed) {
   EXPECT_EQ(train_quietly(tiny_run(kTinyGpt, dir / "once", once)).steps_done, 12);
   std::vector<std::string> always = often;
   always.push_back("resilience.failpoints=[checkpoint.before_manifest=io]");
-  message_of(ErrorKind::io, [&] { train_quietly(tiny_run(kTinyGpt, dir / "always", always)); });
+  error_of(ErrorKind::io, [&] { train_quietly(tiny_run(kTinyGpt, dir / "always", always)); });
 }
 
 TEST(Session, NonFiniteGradientsStopOrSkipAndNameTheParameter) {
@@ -217,7 +206,7 @@ TEST(Session, NonFiniteGradientsStopOrSkipAndNameTheParameter) {
   const std::vector<std::string> explode{"model.optim.lr=1e30", "model.optim.sched.name=constant",
                                          "model.optim.sched.warmup_steps=0", "trainer.val_check_interval=0"};
   const std::string message =
-      message_of(ErrorKind::internal, [&] { train_quietly(tiny_run(kTinyGpt, dir / "stop", explode)); });
+      error_of(ErrorKind::internal, [&] { train_quietly(tiny_run(kTinyGpt, dir / "stop", explode)); });
   EXPECT_NE(message.find("step "), std::string::npos) << message;
   EXPECT_NE(message.find("gradient of "), std::string::npos) << message;
   std::vector<std::string> skip = explode;

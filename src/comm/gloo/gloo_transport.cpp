@@ -82,8 +82,9 @@ struct Absent {
 };
 }  // namespace
 
-GlooTransport::GlooTransport(StoreClient& store, int rank, int size, double seconds) : store_(store), rank_(rank) {
-  auto device = gloo::transport::tcp::CreateDevice(store.local_address().c_str());
+GlooTransport::GlooTransport(StoreClient& store, const std::string& address, int rank, int size, double seconds)
+    : store_(store), rank_(rank) {
+  auto device = gloo::transport::tcp::CreateDevice(address.c_str());
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
   context->setTimeout(Milliseconds(static_cast<int64_t>(seconds * 1e3)));
   GlooStore addresses(store, seconds);

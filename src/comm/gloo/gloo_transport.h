@@ -17,7 +17,8 @@ namespace megalith::comm {
 class GlooTransport final : public Transport {
  public:
   // Meets the other ranks through the store, which must outlive it; comm error when that takes longer than `seconds`.
-  GlooTransport(StoreClient& store, int rank, int size, double seconds);
+  // `address`: of this machine, that the others know.
+  GlooTransport(StoreClient& store, const std::string& address, int rank, int size, double seconds);
 
   void exchange(std::span<const Letter> sends, std::span<const Letter> receives, double seconds) override;
   bool leave_word(const std::string& reason) override;
