@@ -56,6 +56,8 @@ std::string compare_with_trigram(const config::Run& run, data::Split split, doub
 int run_evaluate(const Options& options) {
   checkpoint::Loaded checkpoint = train::open_checkpoint(options.checkpoint);
   const config::Run run = train::config_of(checkpoint, options.overrides);
+  // Refuses several datasets before the long part.
+  if (options.trigram) data::single_prefix(run.model.data);
   const train::Evaluation result = train::evaluate(checkpoint, run, options.evaluate);
   std::cout << fmt::format("checkpoint       step {} of {}\n", result.step, checkpoint.path().string())
             << fmt::format("split            {}, {} tokens in {:.1f} s\n", data::name_of(options.evaluate.split),
