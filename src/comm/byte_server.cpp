@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <vector>
 
 #include "comm/keyed_hash.h"
@@ -84,6 +85,8 @@ void ByteServer::accept_clients() {
     if (stopping_) return;
     forget_ended();
     Socket socket = accept_from(listener_);
+    // Where there are no descriptors left, the listener stays readable.
+    if (!socket) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (!socket || connections_.size() >= kMaxConnections) continue;
     Connection& connection = connections_.emplace_back(PacketStream(std::move(socket), "a reader"));
     connection.thread = std::thread([this, &connection] {
