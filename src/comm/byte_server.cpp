@@ -88,7 +88,8 @@ void ByteServer::accept_clients() {
     // Where there are no descriptors left, the listener stays readable.
     if (!socket) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (!socket || connections_.size() >= kMaxConnections) continue;
-    Connection& connection = connections_.emplace_back(PacketStream(std::move(socket), "a reader"));
+    connections_.push_back({.stream = PacketStream(std::move(socket), "a reader")});
+    Connection& connection = connections_.back();
     connection.thread = std::thread([this, &connection] {
       try {
         converse(connection.stream);
