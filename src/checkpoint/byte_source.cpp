@@ -13,7 +13,6 @@ class FileSource final : public ByteSource {
   const std::string& name() const override { return name_; }
   int64_t size() const override { return file_.size(); }
   void read_at(int64_t offset, std::span<std::byte> into) override { file_.read_at(offset, into); }
-  void read_ahead(int64_t offset, int64_t bytes) override { file_.read_ahead(offset, bytes); }
 
  private:
   File file_;

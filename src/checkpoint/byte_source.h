@@ -17,8 +17,6 @@ class ByteSource {
   virtual const std::string& name() const = 0;
   virtual int64_t size() const = 0;
   virtual void read_at(int64_t offset, std::span<std::byte> into) = 0;
-  // A hint: these will be read soon.
-  virtual void read_ahead(int64_t /*offset*/, int64_t /*bytes*/) {}
 };
 
 // Where a shard may be found.

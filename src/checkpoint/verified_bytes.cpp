@@ -7,6 +7,11 @@
 
 namespace megalith::checkpoint {
 
+namespace {
+// Small enough to be digested while it is still near the processor.
+constexpr size_t kPieceBytes = size_t{4} << 20;
+}  // namespace
+
 VerifiedBytes::VerifiedBytes(std::unique_ptr<ByteSource> source, const FileDigests& expected)
     : source_(std::move(source)), expected_(&expected) {
   if (source_->size() != expected_->bytes) {
@@ -20,10 +25,13 @@ int64_t VerifiedBytes::chunk_size(int64_t index) const {
 
 void VerifiedBytes::read_chunk(int64_t index, std::span<std::byte> into) {
   const int64_t begin = index * expected_->chunk_bytes;
-  source_->read_at(begin, into);
-  // While this chunk is digested, the next one comes.
-  source_->read_ahead(begin + expected_->chunk_bytes, expected_->chunk_bytes);
-  if (digest_of(into) != expected_->chunks[static_cast<size_t>(index)]) {
+  Digest digest;
+  for (size_t at = 0; at < into.size(); at += kPieceBytes) {
+    const auto piece = into.subspan(at, std::min(kPieceBytes, into.size() - at));
+    source_->read_at(begin + static_cast<int64_t>(at), piece);
+    digest.update(piece);
+  }
+  if (digest.hex() != expected_->chunks[static_cast<size_t>(index)]) {
     data_error("{} is damaged: bytes {} to {} do not match their digest", source_->name(), begin,
                begin + static_cast<int64_t>(into.size()));
   }
