@@ -6,10 +6,13 @@ import shutil
 import tempfile
 import time
 
+from layout_words import ranks_of
+
 from .kills import Drill as Kills
 from .runs import CALLBACK, Failure, Runs, names_of_difference
 
 STEPS = 120
+FAST_STEPS = 40
 INTERVAL = 2
 PERSISTENT_INTERVAL = 1000  # none but that at the end
 MOST_LOST = 2 * INTERVAL  # a save beside training is awaited when the next one is due
@@ -19,18 +22,19 @@ SETTINGS = [("DP2", 2), ("TP2 DP2", 2), ("PP2 DP2", 2), ("DP4", 4)]
 class Drill:
     """Each node has a disk and a memory of its own, here folders. One rank or more run on each."""
 
-    def __init__(self, runs, memory, moments):
+    def __init__(self, runs, memory, moments, steps):
         self.runs = runs
         self.memory = memory
         self.moments = moments
+        self.steps = steps
         self.lost = []
         runs.memory = os.path.join(memory, "node%n")
 
     def disk(self, name):
         return self.runs.directory(name) + "-disks"
 
-    def overrides(self, name, ranks, nodes):
-        return [f"trainer.num_nodes={nodes}", f"trainer.devices={ranks // nodes}", f"{CALLBACK}local_peer_copy=true",
+    def overrides(self, name, layout, nodes):
+        return [f"trainer.num_nodes={nodes}", f"trainer.devices={ranks_of(layout) // nodes}", f"{CALLBACK}local_peer_copy=true",
                 f"{CALLBACK}every_n_train_steps={PERSISTENT_INTERVAL}", f"{CALLBACK}local_every_n_train_steps={INTERVAL}",
                 f"{CALLBACK}local_dirpath={self.disk(name)}/node%n"]
 
@@ -38,22 +42,22 @@ class Drill:
         for folder in (self.disk(name), self.memory):
             shutil.rmtree(os.path.join(folder, f"node{node}"), ignore_errors=True)
 
-    def check(self, name, layout, ranks, nodes, kills):
+    def check(self, name, layout, nodes, kills):
         reference = f"{name}-reference"
-        overrides = self.overrides(name, ranks, nodes)
+        overrides = self.overrides(name, layout, nodes)
         begin = time.monotonic()
-        self.runs.train_well(reference, layout, STEPS, self.overrides(reference, ranks, nodes))
+        self.runs.train_well(reference, layout, self.steps, self.overrides(reference, layout, nodes))
         seconds = time.monotonic() - begin
-        expected = self.runs.digests(self.runs.step(reference, STEPS))
+        expected = self.runs.digests(self.runs.step(reference, self.steps))
         for _ in range(kills):
             moment = self.moments.uniform(0.2, 0.6) * seconds
-            if not Kills.start_and_kill(self.runs.command(name, layout, STEPS, overrides), moment):
+            if not Kills.start_and_kill(self.runs.command(name, layout, self.steps, overrides), moment):
                 break
             self.lose_node(name, self.moments.randrange(nodes))
         else:
-            self.runs.train_well(name, layout, STEPS, overrides)
+            self.runs.train_well(name, layout, self.steps, overrides)
         self.count_lost(name)
-        different = names_of_difference(self.runs.digests(self.runs.step(name, STEPS)), expected)
+        different = names_of_difference(self.runs.digests(self.runs.step(name, self.steps)), expected)
         if different:
             raise Failure(f"{len(different)} tensors are not those of a run that lost no node, {different[0]} first")
 
@@ -73,7 +77,7 @@ class Drill:
 def run(given, folder):
     memory = tempfile.mkdtemp(prefix="check-checkpoints-", dir="/dev/shm")
     try:
-        drill = Drill(Runs(given.program, folder), memory, random.Random(given.seed))
+        drill = Drill(Runs(given.program, folder), memory, random.Random(given.seed), FAST_STEPS if given.fast else STEPS)
         return run_with(drill, SETTINGS[1:2] if given.fast else SETTINGS, kills=1 if given.fast else 4)
     finally:
         shutil.rmtree(memory)
@@ -83,10 +87,9 @@ def run_with(drill, settings, kills):
     failed = 0
     print("| layout | nodes | nodes lost | steps lost each time |", "|---" * 4 + "|", sep="\n")
     for number, (layout, nodes) in enumerate(settings):
-        ranks = 4 if nodes == 4 or " " in layout else 2
         drill.lost = []
         try:
-            drill.check(f"lost-{number}", layout, ranks, nodes, kills)
+            drill.check(f"lost-{number}", layout, nodes, kills)
             said = ", ".join(map(str, drill.lost))
         except Failure as failure:
             failed += 1
