@@ -1,10 +1,12 @@
 #include "launch/local.h"
 
+#include <fcntl.h>
 #include <poll.h>
-#include <sys/signalfd.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -21,36 +23,49 @@ namespace {
 constexpr int kStoppedEarly = 75;
 constexpr double kForever = 1e18;
 
-// While it lives, signals for this process are read from a descriptor instead of interrupting it.
+// While it lives, signals for this process come out of a pipe instead of interrupting it. A handler puts them in,
+// whichever thread the kernel gives them to: libraries start threads of their own, which nobody has told to block any.
 class SignalReader {
  public:
   SignalReader() {
-    sigset_t read{};
-    sigemptyset(&read);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&read, signal);
-    ::pthread_sigmask(SIG_BLOCK, &read, &before_);
-    descriptor_ = ::signalfd(-1, &read, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (descriptor_ < 0) io_error_errno("making a signalfd");
+    if (::pipe2(pipe_.data(), O_NONBLOCK | O_CLOEXEC) != 0) io_error_errno("making a pipe for signals");
+    in_ = pipe_[1];
+    struct sigaction action {};
+    action.sa_handler = put;
+    action.sa_flags = SA_RESTART;
+    for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &action, &before_[i]);
+    ::sigaction(SIGCHLD, &action, &before_.back());
   }
   ~SignalReader() {
-    ::close(descriptor_);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &before_[i], nullptr);
+    ::sigaction(SIGCHLD, &before_.back(), nullptr);
+    in_ = -1;
+    for (const int end : pipe_) ::close(end);
   }
   SignalReader(const SignalReader&) = delete;
   SignalReader& operator=(const SignalReader&) = delete;
 
-  int descriptor() const { return descriptor_; }
-  const sigset_t& mask_before() const { return before_; }
+  int descriptor() const { return pipe_[0]; }
   std::vector<int> take() const {
     std::vector<int> signals;
-    signalfd_siginfo info{};
-    while (::read(descriptor_, &info, sizeof info) == sizeof info) signals.push_back(static_cast<int>(info.ssi_signo));
+    char signal = 0;
+    while (::read(pipe_[0], &signal, 1) == 1) signals.push_back(signal);
     return signals;
   }
 
  private:
-  sigset_t before_{};
-  int descriptor_ = -1;
+  static constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGUSR1};
+
+  static void put(int signal) {
+    const int error = errno;
+    const auto byte = static_cast<char>(signal);
+    [[maybe_unused]] const ssize_t count = ::write(in_, &byte, 1);  // a full pipe wakes the reader as well
+    errno = error;
+  }
+
+  static inline volatile sig_atomic_t in_ = -1;
+  std::array<int, 2> pipe_{};
+  std::array<struct sigaction, kForwarded.size() + 1> before_{};
 };
 
 class LocalRanks {
@@ -61,7 +76,6 @@ class LocalRanks {
       ranks_.emplace_back(RankProcess::Options{.rank = launch.first_rank + local,
                                                .command = &launch.command,
                                                .environment = environment_of(local, port),
-                                               .signals = signals_.mask_before(),
                                                .output = launch.output,
                                                .errors = launch.errors});
     }

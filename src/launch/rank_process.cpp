@@ -1,6 +1,7 @@
 #include "launch/rank_process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +46,26 @@ std::vector<std::string> with_own_environment(std::vector<std::string> variables
   return variables;
 }
 
-// Between fork and exec: only what is safe there.
+// While it lives, no signal reaches this thread.
+class SignalPause {
+ public:
+  SignalPause() {
+    sigset_t all{};
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalPause() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalPause(const SignalPause&) = delete;
+  SignalPause& operator=(const SignalPause&) = delete;
+
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+};
+
+// Between fork and exec: only what is safe there. A signal that came in the meantime ends the rank: the handlers are
+// its parent's.
 [[noreturn]] void become_rank(char* const* command, char* const* environment, const sigset_t& signals, int output,
                               int errors) {
   ::setpgid(0, 0);
@@ -54,6 +74,7 @@ std::vector<std::string> with_own_environment(std::vector<std::string> variables
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) ::signal(signal, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   ::execve(command[0], command, environment);
   ::_exit(kCannotRun);
@@ -121,8 +142,9 @@ RankProcess::RankProcess(const Options& options, const Pipe& output, const Pipe&
   const std::vector<std::string> variables = with_own_environment(options.environment);
   const std::vector<char*> command = pointers_to(*options.command);
   const std::vector<char*> environment = pointers_to(variables);
+  const SignalPause pause;
   process_ = ::fork();
-  if (process_ == 0) become_rank(command.data(), environment.data(), options.signals, output.write, errors.write);
+  if (process_ == 0) become_rank(command.data(), environment.data(), pause.before(), output.write, errors.write);
   if (process_ < 0) io_error_errno(fmt::format("starting rank {}", rank_));
   ::setpgid(process_, process_);  // here as well: a signal may be sent to the group before the child has come to it
   ::close(output.write);

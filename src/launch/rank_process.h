@@ -1,6 +1,5 @@
 #pragma once
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdio>
@@ -49,7 +48,6 @@ class RankProcess {
     int rank = 0;
     const std::vector<std::string>* command = nullptr;
     std::vector<std::string> environment;  // "NAME=value", on top of this process's own
-    sigset_t signals{};                    // the mask it begins with
     std::FILE* output = nullptr;
     std::FILE* errors = nullptr;
   };
