@@ -226,6 +226,11 @@ TEST(AdamW, MatchesItsFormula) {
   }
 }
 
+// More than a GPU works on at the same time.
+TEST(AdamW, ManyTilesMatchItsFormula) {
+  expect_matches(run_adamw(some_scalars()), naive_adamw, adam_inputs(14 * kUpdateTile + 9));
+}
+
 TEST(AdamW, Bf16WeightsKeepAnFp32Master) {
   const Named in = adam_inputs(100);
   for (const Named& out : run_everywhere(run_adamw(some_scalars()), DType::bf16, in)) {

