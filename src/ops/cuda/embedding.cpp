@@ -10,18 +10,28 @@ namespace megalith::ops::cuda {
 
 namespace {
 
-void scatter(Stream& stream, const EmbeddingBackward& args, const Tensor& keys, int64_t first_key,
-             const Tensor& gradient) {
+// gradient += the rows of dout by their keys. With positions: along the samples.
+struct Scatter {
+  Tensor keys;
+  int64_t first_key = 0;
+  Tensor gradient;
+  Tensor positions_gradient = {};
+  int64_t length = 0;
+};
+
+void scatter(Stream& stream, const EmbeddingBackward& args, const Scatter& rows) {
   const bool fits = launch_scatter({.extent = extent_of(args.dout),
                                     .dout = matrix_of(args.dout),
-                                    .keys = keys.as<int32_t>(),
-                                    .first_key = first_key,
-                                    .limit = gradient.rows(),
-                                    .gradient = matrix_of(gradient),
+                                    .keys = rows.keys.as<int32_t>(),
+                                    .first_key = rows.first_key,
+                                    .limit = rows.gradient.rows(),
+                                    .gradient = matrix_of(rows.gradient),
+                                    .positions_gradient = matrix_of(rows.positions_gradient),
+                                    .length = rows.length,
                                     .scratch = args.scratch.as<int32_t>(),
                                     .scratch_elements = args.scratch.elements()},
                                    stream.native());
-  MEGALITH_CHECK(fits, "the sort of {} rows does not fit into {} words of scratch", keys.elements(),
+  MEGALITH_CHECK(fits, "the sort of {} rows does not fit into {} words of scratch", rows.keys.elements(),
                  args.scratch.elements());
 }
 
@@ -67,18 +77,19 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows));
   MEGALITH_CHECK(rows < std::numeric_limits<int32_t>::max() / 2 && cols < std::numeric_limits<int32_t>::max() / 2,
                  "dout is {}", to_string(args.dout.shape));
-  scatter(stream, args, args.ids, args.first_id, args.tokens_gradient);
+  Scatter tokens{.keys = args.ids, .first_key = args.first_id, .gradient = args.tokens_gradient};
   if (args.positions_gradient) {
     const int64_t limit = args.positions_gradient.rows();
     check_matrix(args.positions_gradient, "positions_gradient", DType::f32, limit, cols);
     const RowPositions positions = positions_of(args.positions, 0, args.length, rows, limit);
     if (args.positions) {
-      scatter(stream, args, args.positions, 0, args.positions_gradient);
+      scatter(stream, args, {.keys = args.positions, .gradient = args.positions_gradient});
     } else {
-      launch_scatter_periodic(extent_of(args.dout), matrix_of(args.dout), positions.length,
-                              matrix_of(args.positions_gradient), stream.native());
+      tokens.positions_gradient = args.positions_gradient;
+      tokens.length = positions.length;
     }
   }
+  scatter(stream, args, tokens);
   check_launch("embedding_backward", args.dout);
 }
 

@@ -2,6 +2,7 @@
 
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/positions.cuh"
+#include "ops/cuda/reduce.cuh"
 
 namespace megalith::ops::cuda {
 
@@ -139,68 +140,117 @@ struct ScatterOperands {
   uint32_t limit;
   Rows<float> gradient;
   int cols;
+  unsigned run_blocks;  // in a span: those of the keys, then those of the positions
+  Rows<float> positions_gradient;
+  int positions, length;
 };
 
-constexpr int kScatterLanes = 32;  // vectors side by side, in the blocks of both kernels below
+constexpr int kScatterWarps = 8;   // of a block: a place in the sorted order, or a position, for each
+constexpr int kScatterPieces = 2;  // vectors of each lane
 constexpr int kScatterUnroll = 4;  // rows on their way at once
 constexpr int kShortRun = 64;      // rows of one key that one warp sums
-constexpr int kShortWarps = 8;
-constexpr int kLongWarps = 16;
+constexpr uint32_t kNoKey = 0xffffffffu;
 
-// sums += rows [begin, end) of the sorted order, ascending.
-template <int kWidth, class T>
-__device__ void add_run(const ScatterOperands<T>& args, int begin, int end, int col, float (&sums)[kWidth]) {
-  for (int first = begin; first < end; first += kScatterUnroll) {
-    Vector<T, kWidth> held[kScatterUnroll];
-#pragma unroll
-    for (int i = 0; i < kScatterUnroll; ++i) {
-      if (first + i < end) held[i] = load_once<kWidth>(args.dout.at(args.rows[first + i], col));
-    }
-#pragma unroll
-    for (int i = 0; i < kScatterUnroll; ++i) {
-      if (first + i >= end) continue;
-#pragma unroll
-      for (int c = 0; c < kWidth; ++c) sums[c] += held[i][c];
-    }
-  }
-}
-
-// gradient += sums, 16 bytes at a time where there are as many.
+// The columns of a warp. A vector is 16 bytes of the gradient, not of dout, and those of a lane are a warp's width
+// apart: side by side, lanes write whole sectors.
 template <int kWidth>
-__device__ void add_to_gradient(float* gradient, const float (&sums)[kWidth]) {
-  constexpr int kPiece = kWidth < 4 ? kWidth : 4;
+struct Span {
+  static constexpr int kCols = kScatterPieces * kWarp * kWidth;
+  int first, cols;
+
+  __device__ Span(unsigned index, int all)
+      : first(static_cast<int>(index) * kCols + static_cast<int>(threadIdx.x) * kWidth), cols(all) {}
+
+  // body(piece, its first column)
+  template <class Body>
+  __device__ void each(const Body& body) const {
 #pragma unroll
-  for (int first = 0; first < kWidth; first += kPiece) {
-    const Vector<float, kPiece> before = cuda::load<kPiece>(gradient + first);
-    float after[kPiece];
+    for (int piece = 0; piece < kScatterPieces; ++piece) {
+      const int col = first + piece * kWarp * kWidth;
+      if (col < cols) body(piece, col);
+    }
+  }
+};
+
+// What a warp adds to a row of the gradient, which is read while the sums are made. The gradient comes and goes once:
+// it leaves L2 to dout, which the positions read again.
+template <int kWidth>
+struct RowSums {
+  Vector<float, kWidth> before[kScatterPieces];
+  float sums[kScatterPieces][kWidth] = {};
+
+  __device__ RowSums(const Span<kWidth>& span, const float* row) {
+    span.each([&](int piece, int col) { before[piece] = load_streamed(row + col); });
+  }
+  // Adds rows row_of(0 ... count - 1) of dout in this order. All lanes ask for a row together.
+  template <class T, class RowOf>
+  __device__ void add(const Span<kWidth>& span, const Rows<T>& dout, int count, const RowOf& row_of) {
+    for (int first = 0; first < count; first += kScatterUnroll) {
+      Vector<T, kWidth> held[kScatterUnroll][kScatterPieces];
 #pragma unroll
-    for (int i = 0; i < kPiece; ++i) after[i] = before[i] + sums[first + i];
-    cuda::store(gradient + first, Vector<float, kPiece>::from(after));
+      for (int i = 0; i < kScatterUnroll; ++i) {
+        const int64_t row = row_of(first + i);
+        if (first + i >= count) continue;
+        span.each([&](int piece, int col) { held[i][piece] = load_once<kWidth>(dout.at(row, col)); });
+      }
+#pragma unroll
+      for (int i = 0; i < kScatterUnroll; ++i) {
+        if (first + i >= count) continue;
+        span.each([&](int piece, int) {
+#pragma unroll
+          for (int c = 0; c < kWidth; ++c) sums[piece][c] += held[i][piece][c];
+        });
+      }
+    }
+  }
+  __device__ void store(const Span<kWidth>& span, float* row) const {
+    span.each([&](int piece, int col) {
+      float after[kWidth];
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) after[c] = before[piece][c] + sums[piece][c];
+      store_once(row + col, Vector<float, kWidth>::from(after));
+    });
+  }
+
+  __device__ static Vector<float, kWidth> load_streamed(const float* from) {
+    if constexpr (kWidth == 4) {
+      const uint4 bits = __ldcs(reinterpret_cast<const uint4*>(from));
+      return {{bits.x, bits.y, bits.z, bits.w}};
+    } else {
+      return cuda::load<kWidth>(from);
+    }
+  }
+};
+
+// The sorted order, as the lanes of a warp read it.
+template <class T>
+__device__ uint32_t key_at(const ScatterOperands<T>& args, int place) {
+  return 0 <= place && place < args.count ? args.keys[place] : kNoKey;
+}
+template <class T>
+__device__ uint32_t row_at(const ScatterOperands<T>& args, int place) {
+  return place < args.count ? args.rows[place] : 0;
+}
+
+// Adds the rows of places [begin, end), of which `rows` are those of the first lanes.
+template <class T, int kWidth>
+__device__ void add_run(const ScatterOperands<T>& args, const Span<kWidth>& span, uint32_t rows, int begin, int end,
+                        RowSums<kWidth>& sums) {
+  const int lane = static_cast<int>(threadIdx.x);
+  for (int first = begin; first < end; first += kWarp) {
+    if (first > begin) rows = row_at(args, first + lane);
+    sums.add(span, args.dout, min(end - first, kWarp), [&](int i) { return __shfl_sync(kAllLanes, rows, i); });
   }
 }
 
-// A warp for each place in the sorted order: the one at the begin of a run sums it, unless it is long.
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kScatterLanes* kShortWarps) scatter_short_kernel(ScatterOperands<T> args) {
-  const int place = static_cast<int>(blockIdx.x) * kShortWarps + static_cast<int>(threadIdx.y);
-  const int col = static_cast<int>(blockIdx.y * kScatterLanes + threadIdx.x) * kWidth;
-  if (place >= args.count || col >= args.cols) return;
-  const uint32_t key = args.keys[place];
-  const bool begins = place == 0 || args.keys[place - 1] != key;
-  const bool is_long = place + kShortRun < args.count && args.keys[place + kShortRun] == key;
-  if (!begins || is_long || key >= args.limit) return;
-  int end = place + 1;
-  while (end < args.count && args.keys[end] == key) ++end;
-  float sums[kWidth] = {};
-  add_run(args, place, end, col, sums);
-  add_to_gradient(args.gradient.at(key, col), sums);
-}
-
-// The first place in [low, high) whose key is above `key` (or not below it, where `equal`).
-__device__ inline int find_bound(const uint32_t* keys, int low, int high, uint32_t key, bool equal) {
+// The first place after `begin` that has another key.
+template <class T>
+__device__ int end_of_run(const ScatterOperands<T>& args, int begin, uint32_t key) {
+  int low = begin;
+  int high = args.count;
   while (low < high) {
     const int middle = low + (high - low) / 2;
-    if (keys[middle] < key || (!equal && keys[middle] == key)) {
+    if (args.keys[middle] == key) {
       low = middle + 1;
     } else {
       high = middle;
@@ -209,48 +259,92 @@ __device__ inline int find_bound(const uint32_t* keys, int low, int high, uint32
   return low;
 }
 
-// A block for each multiple of kShortRun in the sorted order, at least one of which lies in every long run; the first
-// in a run sums it. Each warp takes an equal part, and the parts are added in their order.
+// A long run: each warp of the block sums an equal part, and the parts are added in their order.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kScatterLanes* kLongWarps) scatter_long_kernel(ScatterOperands<T> args) {
-  const int place = static_cast<int>(blockIdx.x) * kShortRun;
-  const uint32_t key = args.keys[place];
-  if (key >= args.limit || (place >= kShortRun && args.keys[place - kShortRun] == key)) return;
-  constexpr int kHalfRun = kShortRun / 2;  // a long run that begins less than kShortRun before holds one of these
-  const bool reaches_back = place >= kHalfRun && args.keys[place - kHalfRun] == key;
-  const bool reaches_on = place + kHalfRun < args.count && args.keys[place + kHalfRun] == key;
-  if (!reaches_back && !reaches_on) return;
-  const int begin = find_bound(args.keys, max(0, place - kShortRun), place, key, true);
-  const int end = find_bound(args.keys, place, args.count, key, false);
-  if (end - begin <= kShortRun) return;
-
+__device__ void scatter_long(const ScatterOperands<T>& args, const Span<kWidth>& span, int begin, uint32_t key) {
   const int warp = static_cast<int>(threadIdx.y);
   const int lane = static_cast<int>(threadIdx.x);
-  const int col = (static_cast<int>(blockIdx.y) * kScatterLanes + lane) * kWidth;
-  const int part = (end - begin + kLongWarps - 1) / kLongWarps;
-  float sums[kWidth] = {};
-  if (col < args.cols) add_run(args, min(end, begin + warp * part), min(end, begin + (warp + 1) * part), col, sums);
-  __shared__ float parts[kLongWarps][kWidth][kScatterLanes];
+  const int end = end_of_run(args, begin, key);
+  const int part = (end - begin + kScatterWarps - 1) / kScatterWarps;
+  const int first = min(end, begin + warp * part);
+  float* gradient = args.gradient.at(key, 0);
+  RowSums<kWidth> sums(span, gradient);
+  add_run(args, span, row_at(args, first + lane), first, min(end, first + part), sums);
+
+  __shared__ float parts[kScatterWarps][kScatterPieces * kWidth][kWarp];
 #pragma unroll
-  for (int c = 0; c < kWidth; ++c) parts[warp][c][lane] = sums[c];
+  for (int i = 0; i < kScatterPieces * kWidth; ++i) parts[warp][i][lane] = sums.sums[i / kWidth][i % kWidth];
   __syncthreads();
-  if (warp != 0 || col >= args.cols) return;
+  if (warp != 0) return;
 #pragma unroll
-  for (int c = 0; c < kWidth; ++c) {
-    sums[c] = 0.0f;
-    for (int w = 0; w < kLongWarps; ++w) sums[c] += parts[w][c][lane];
+  for (int i = 0; i < kScatterPieces * kWidth; ++i) {
+    float total = 0.0f;
+    for (int w = 0; w < kScatterWarps; ++w) total += parts[w][i][lane];
+    sums.sums[i / kWidth][i % kWidth] = total;
   }
-  add_to_gradient(args.gradient.at(key, col), sums);
+  sums.store(span, gradient);
+}
+
+// Places [first, first + kScatterWarps), a warp for each: where a run begins, it is summed.
+template <class T, int kWidth>
+__device__ void scatter_runs(const ScatterOperands<T>& args, const Span<kWidth>& span, int first) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const int place = first + static_cast<int>(threadIdx.y);
+  // Nothing that is read here depends on anything else that is.
+  const uint32_t key_of_lane = key_at(args, first + lane);
+  const uint32_t key_before = key_at(args, first + lane - 1);
+  const uint32_t key_far = key_at(args, first + lane + kShortRun);
+  const uint32_t near = key_at(args, place + 1 + lane);
+  const uint32_t next = key_at(args, place + 1 + kWarp + lane);
+  const uint32_t rows = row_at(args, place + lane);
+
+  const bool begins = key_of_lane < args.limit && key_before != key_of_lane;
+  const uint32_t begins_at = __ballot_sync(kAllLanes, begins);
+  const uint32_t long_at = __ballot_sync(kAllLanes, begins && key_far == key_of_lane && lane < kScatterWarps);
+  const uint32_t key = __shfl_sync(kAllLanes, key_of_lane, static_cast<int>(threadIdx.y));
+  const uint32_t same = __ballot_sync(kAllLanes, near == key);
+  const uint32_t same_next = __ballot_sync(kAllLanes, next == key);
+  if (((begins_at & ~long_at) >> threadIdx.y & 1u) != 0) {
+    float* gradient = args.gradient.at(key, 0);
+    RowSums<kWidth> sums(span, gradient);
+    add_run(args, span, rows, place, place + 1 + __popc(same) + __popc(same_next), sums);
+    sums.store(span, gradient);
+  }
+  if (long_at == 0) return;
+  const int at = __ffs(static_cast<int>(long_at)) - 1;  // the only one: it is longer than the block's places
+  scatter_long(args, span, first + at, __shfl_sync(kAllLanes, key_of_lane, at));
+}
+
+// Positions that count along the samples: those of a position are `length` rows apart.
+template <class T, int kWidth>
+__device__ void scatter_position(const ScatterOperands<T>& args, const Span<kWidth>& span, int position) {
+  if (position >= args.positions) return;
+  float* gradient = args.positions_gradient.at(position, 0);
+  RowSums<kWidth> sums(span, gradient);
+  sums.add(span, args.dout, (args.count - position - 1) / args.length + 1,
+           [&](int i) { return position + int64_t{i} * args.length; });
+  sums.store(span, gradient);
+}
+
+// Blocks go through one span of columns after the other: the rows of a span are still in L2 when the positions, too,
+// add them up.
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kWarp* kScatterWarps, sizeof(T) == 2 ? 4 : 3)
+    scatter_kernel(const __grid_constant__ ScatterOperands<T> args) {
+  const Span<kWidth> span(blockIdx.y, args.cols);
+  if (blockIdx.x < args.run_blocks) {
+    scatter_runs(args, span, static_cast<int>(blockIdx.x) * kScatterWarps);
+  } else {
+    scatter_position(args, span, static_cast<int>((blockIdx.x - args.run_blocks) * kScatterWarps + threadIdx.y));
+  }
 }
 
 template <class T, int kWidth>
 void launch_sums(const ScatterOperands<T>& args, void* stream) {
-  const auto on = static_cast<cudaStream_t>(stream);
-  const auto spans = static_cast<unsigned>(divide_up(args.cols, kScatterLanes * kWidth));
-  const dim3 short_blocks(static_cast<unsigned>(divide_up(args.count, kShortWarps)), spans);
-  scatter_short_kernel<T, kWidth><<<short_blocks, dim3(kScatterLanes, kShortWarps), 0, on>>>(args);
-  const dim3 long_blocks(static_cast<unsigned>(divide_up(args.count, kShortRun)), spans);
-  scatter_long_kernel<T, kWidth><<<long_blocks, dim3(kScatterLanes, kLongWarps), 0, on>>>(args);
+  const auto position_blocks = static_cast<unsigned>(divide_up(args.positions, kScatterWarps));
+  const dim3 blocks(args.run_blocks + position_blocks,
+                    static_cast<unsigned>(divide_up(args.cols, Span<kWidth>::kCols)));
+  scatter_kernel<T, kWidth><<<blocks, dim3(kWarp, kScatterWarps), 0, static_cast<cudaStream_t>(stream)>>>(args);
 }
 
 int bits_of(int64_t value) {
@@ -258,34 +352,6 @@ int bits_of(int64_t value) {
   while (value >> bits != 0) ++bits;
   return bits;
 }
-
-// ---- backward of positions that count along the samples: no sort is needed --------------------------------------
-
-// Rows of the operation are positions.
-template <class T>
-struct PeriodicOperation {
-  template <int kWidth>
-  struct Loaded {};
-  Rows<T> dout;
-  int64_t rows, length;
-  Rows<float> gradient;
-
-  template <int kWidth>
-  __device__ Loaded<kWidth> load(int64_t, int64_t) const {
-    return {};
-  }
-  template <int kWidth>
-  __device__ void store(int64_t position, int64_t col, const Loaded<kWidth>&) const {
-    float sums[kWidth] = {};
-#pragma unroll 4
-    for (int64_t row = position; row < rows; row += length) {
-      const Vector<T, kWidth> in = load_once<kWidth>(dout.at(row, col));
-#pragma unroll
-      for (int c = 0; c < kWidth; ++c) sums[c] += in[c];
-    }
-    add_to_gradient(gradient.at(position, col), sums);
-  }
-};
 
 }  // namespace
 
@@ -316,39 +382,30 @@ bool launch_scatter(const ScatterLaunch& args, void* stream) {
                                 (args.scratch_elements - used) * static_cast<int64_t>(sizeof(int32_t))},
                                stream);
   if (half < 0) return false;
+  const int64_t positions = args.length < count ? args.length : count;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
+    constexpr int kWidth = kFullWidth<float>;
     const ScatterOperands<T> operands{Rows<T>(args.dout),
                                       keys + half * count,
                                       rows + half * count,
                                       static_cast<int>(count),
                                       static_cast<uint32_t>(args.limit),
                                       Rows<float>(args.gradient),
-                                      static_cast<int>(args.extent.cols)};
-    if (args.extent.cols % kFullWidth<T> == 0 && rows_aligned(args.dout, count, sizeof(T)) &&
-        rows_aligned(args.gradient, args.limit, sizeof(float))) {
-      launch_sums<T, kFullWidth<T>>(operands, stream);
+                                      static_cast<int>(args.extent.cols),
+                                      static_cast<unsigned>(divide_up(count, kScatterWarps)),
+                                      Rows<float>(args.positions_gradient),
+                                      static_cast<int>(positions),
+                                      static_cast<int>(args.length)};
+    if (args.extent.cols % kWidth == 0 && rows_aligned(args.dout, count, sizeof(T), kWidth * sizeof(T)) &&
+        rows_aligned(args.gradient, args.limit, sizeof(float)) &&
+        rows_aligned(args.positions_gradient, positions, sizeof(float))) {
+      launch_sums<T, kWidth>(operands, stream);
     } else {
       launch_sums<T, 1>(operands, stream);
     }
   });
   return true;
-}
-
-void launch_scatter_periodic(const Extent& extent, const Matrix& dout, int64_t length, const Matrix& gradient,
-                             void* stream) {
-  const int64_t cols = extent.cols;
-  dispatch(extent.element, [&](auto zero) {
-    using T = decltype(zero);
-    const PeriodicOperation<T> operation{Rows<T>(dout), extent.rows, length, Rows<float>(gradient)};
-    const int64_t positions = length < extent.rows ? length : extent.rows;
-    if (cols % kFullWidth<T> == 0 && rows_aligned(dout, extent.rows, sizeof(T)) &&
-        rows_aligned(gradient, positions, sizeof(float))) {
-      launch_elementwise<kFullWidth<T>, 1>(operation, positions, cols, stream);
-    } else {
-      launch_elementwise<1, 1>(operation, positions, cols, stream);
-    }
-  });
 }
 
 }  // namespace megalith::ops::cuda

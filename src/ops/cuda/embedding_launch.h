@@ -19,22 +19,21 @@ struct EmbeddingForwardLaunch {
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream);
 
 // gradient[key - first_key] += the rows of dout that have this key, for keys in [first_key, first_key + limit).
+// Where there is a positions_gradient, positions_gradient[r % length] += row r of dout, r ascending.
 struct ScatterLaunch {
   Extent extent;  // of dout
   Matrix dout;
   const int32_t* keys = nullptr;
   int64_t first_key = 0;
   int64_t limit = 0;
-  Matrix gradient;  // f32
+  Matrix gradient;                 // f32
+  Matrix positions_gradient = {};  // f32
+  int64_t length = 0;              // 0 where there is none
   int32_t* scratch = nullptr;
   int64_t scratch_elements = 0;
 };
 // False where the scratch is too small.
 bool launch_scatter(const ScatterLaunch& args, void* stream);
-
-// gradient[r % length] += row r of dout, r ascending.
-void launch_scatter_periodic(const Extent& extent, const Matrix& dout, int64_t length, const Matrix& gradient,
-                             void* stream);
 
 // Sorts pairs by key, rows of equal keys ascending. Both arrays have two halves of `count` elements: the input is in
 // the first, and the one that holds the result is returned (0 or 1); -1 where `temporary` is too small.
