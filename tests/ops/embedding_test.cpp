@@ -26,7 +26,8 @@ const std::vector<Case> kCases = {{1, 1, 1, 1, 0, false},
                                   {3, 50, 7, 133, 0, true, 0, 20, 5},
                                   {2, 70, 64, 257, 0, false, 1, 300, 256},
                                   {2, 33, 100, 64, 0, false, 0, 300},
-                                  {1, 40, 8, 16, 0, true, 0, 8, 8}};
+                                  {1, 40, 8, 16, 0, true, 0, 8, 8},
+                                  {3, 3000, 500, 8, 0, true}};
 
 std::string describe(const Case& c) {
   return fmt::format("batch {} length {} vocabulary {} cols {}", c.batch, c.length, c.vocabulary, c.cols);

@@ -119,18 +119,6 @@ void launch_lookup(const EmbeddingForwardLaunch& args, void* stream) {
 
 // ---- backward: rows in the order of their keys ------------------------------------------------------------------
 
-constexpr int kPrepareThreads = 256;
-
-// A key that is none becomes `limit`, which sorts last and is passed over.
-__global__ void prepare_kernel(const int32_t* keys, int64_t first_key, int64_t limit, uint32_t count,
-                               uint32_t* sort_keys, uint32_t* sort_rows) {
-  const uint32_t row = blockIdx.x * kPrepareThreads + threadIdx.x;
-  if (row >= count) return;
-  const int64_t key = keys[row] - first_key;
-  sort_keys[row] = static_cast<uint32_t>(0 <= key && key < limit ? key : limit);
-  sort_rows[row] = row;
-}
-
 template <class T>
 struct ScatterOperands {
   Rows<T> dout;
@@ -347,12 +335,6 @@ void launch_sums(const ScatterOperands<T>& args, void* stream) {
   scatter_kernel<T, kWidth><<<blocks, dim3(kWarp, kScatterWarps), 0, static_cast<cudaStream_t>(stream)>>>(args);
 }
 
-int bits_of(int64_t value) {
-  int bits = 1;
-  while (value >> bits != 0) ++bits;
-  return bits;
-}
-
 }  // namespace
 
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream) {
@@ -374,13 +356,10 @@ bool launch_scatter(const ScatterLaunch& args, void* stream) {
   if (count == 0 || args.extent.cols == 0) return true;
   auto* keys = reinterpret_cast<uint32_t*>(args.scratch);
   uint32_t* rows = keys + 2 * count;
-  prepare_kernel<<<static_cast<unsigned>(divide_up(count, kPrepareThreads)), kPrepareThreads, 0,
-                   static_cast<cudaStream_t>(stream)>>>(args.keys, args.first_key, args.limit,
-                                                        static_cast<uint32_t>(count), keys, rows);
   const int64_t used = divide_up(4 * count, 64) * 64;  // the sort wants its memory at 256 bytes
-  const int half = launch_sort({keys, rows, count, bits_of(args.limit), args.scratch + used,
-                                (args.scratch_elements - used) * static_cast<int64_t>(sizeof(int32_t))},
-                               stream);
+  const SortLaunch sort{args.keys, args.first_key, args.limit,          keys,
+                        rows,      count,          args.scratch + used, (args.scratch_elements - used) * 4};
+  const int half = launch_sort(sort, stream);
   if (half < 0) return false;
   const int64_t positions = args.length < count ? args.length : count;
   dispatch(args.extent.element, [&](auto zero) {

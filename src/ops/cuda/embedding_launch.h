@@ -35,13 +35,16 @@ struct ScatterLaunch {
 // False where the scratch is too small.
 bool launch_scatter(const ScatterLaunch& args, void* stream);
 
-// Sorts pairs by key, rows of equal keys ascending. Both arrays have two halves of `count` elements: the input is in
-// the first, and the one that holds the result is returned (0 or 1); -1 where `temporary` is too small.
+// Sorts rows [0, count) by their keys, given[row] - first_key, rows of equal keys ascending. A key outside [0, limit)
+// becomes `limit`, which sorts last. keys and rows have two halves of `count` elements; the one that holds the result
+// is returned (0 or 1), or -1 where `temporary` is too small.
 struct SortLaunch {
+  const int32_t* given = nullptr;
+  int64_t first_key = 0;
+  int64_t limit = 0;
   uint32_t* keys = nullptr;
   uint32_t* rows = nullptr;
   int64_t count = 0;
-  int key_bits = 0;
   void* temporary = nullptr;
   int64_t temporary_bytes = 0;
 };

@@ -1,18 +1,105 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "ops/cuda/embedding_launch.h"
+#include "ops/cuda/reduce.cuh"
+#include "ops/cuda/vector.cuh"
 
 namespace megalith::ops::cuda {
 
+namespace {
+
+__device__ uint32_t key_of(const SortLaunch& args, int64_t row) {
+  const int64_t key = args.given[row] - args.first_key;
+  return static_cast<uint32_t>(0 <= key && key < args.limit ? key : args.limit);
+}
+
+// ---- few rows: each counts those that come before it, in one launch, where a radix sort takes half a dozen
+// -----------
+
+constexpr int kCountBits = 13;
+constexpr int kCountLimit = 1 << kCountBits;  // rows
+constexpr int kCountWarps = 32;               // of a block, each with a slice of all rows
+constexpr int kCountRows = 2 * kWarp;         // of a block, two for each lane
+
+// A key and its row in one word, which compares as both do.
+__global__ void __launch_bounds__(kWarp* kCountWarps) counting_sort_kernel(const __grid_constant__ SortLaunch args) {
+  __shared__ uint4 fours[kCountLimit / 4];
+  __shared__ uint32_t counts[kCountWarps][kCountRows];
+  auto* words = reinterpret_cast<uint32_t*>(fours);
+  const int count = static_cast<int>(args.count);
+  const int slice = (count + 4 * kCountWarps - 1) / (4 * kCountWarps);  // in fours
+  const int lane = static_cast<int>(threadIdx.x);
+  const int warp = static_cast<int>(threadIdx.y);
+  const int thread = warp * kWarp + lane;
+#pragma unroll
+  for (int i = 0; i < kCountLimit / (kWarp * kCountWarps); ++i) {
+    const int row = i * kWarp * kCountWarps + thread;
+    if (row < count) {
+      words[row] = key_of(args, row) << kCountBits | static_cast<uint32_t>(row);
+    } else if (row < slice * 4 * kCountWarps) {
+      words[row] = 0xffffffffu;  // comes before none
+    }
+  }
+  __syncthreads();
+
+  const int first = static_cast<int>(blockIdx.x) * kCountRows;
+  const uint32_t low = words[min(first + lane, count - 1)];
+  const uint32_t high = words[min(first + lane + kWarp, count - 1)];
+  uint32_t before_low = 0;
+  uint32_t before_high = 0;
+#pragma unroll 8
+  for (int i = warp * slice; i < (warp + 1) * slice; ++i) {
+    const uint4 four = fours[i];
+    before_low += (four.x < low) + (four.y < low) + (four.z < low) + (four.w < low);
+    before_high += (four.x < high) + (four.y < high) + (four.z < high) + (four.w < high);
+  }
+  counts[warp][lane] = before_low;
+  counts[warp][lane + kWarp] = before_high;
+  __syncthreads();
+  const int row = first + thread;
+  if (thread >= kCountRows || row >= count) return;
+  uint32_t place = 0;
+#pragma unroll
+  for (int w = 0; w < kCountWarps; ++w) place += counts[w][thread];
+  args.keys[place] = words[row] >> kCountBits;
+  args.rows[place] = static_cast<uint32_t>(row);
+}
+
+// ---- any number of rows ---------------------------------------------------------------------------------------------
+
+constexpr int kPrepareThreads = 256;
+
+__global__ void prepare_kernel(const __grid_constant__ SortLaunch args) {
+  const uint32_t row = blockIdx.x * kPrepareThreads + threadIdx.x;
+  if (row >= args.count) return;
+  args.keys[row] = key_of(args, row);
+  args.rows[row] = row;
+}
+
+int bits_of(int64_t value) {
+  int bits = 1;
+  while (value >> bits != 0) ++bits;
+  return bits;
+}
+
+}  // namespace
+
 int launch_sort(const SortLaunch& args, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  const int key_bits = bits_of(args.limit);
+  if (args.count <= kCountLimit && key_bits + kCountBits <= 32) {
+    counting_sort_kernel<<<static_cast<unsigned>(divide_up(args.count, kCountRows)), dim3(kWarp, kCountWarps), 0, on>>>(
+        args);
+    return 0;
+  }
+  prepare_kernel<<<static_cast<unsigned>(divide_up(args.count, kPrepareThreads)), kPrepareThreads, 0, on>>>(args);
   cub::DoubleBuffer<uint32_t> keys(args.keys, args.keys + args.count);
   cub::DoubleBuffer<uint32_t> rows(args.rows, args.rows + args.count);
   const auto count = static_cast<int>(args.count);
-  const auto on = static_cast<cudaStream_t>(stream);
   size_t needed = 0;
-  cub::DeviceRadixSort::SortPairs(nullptr, needed, keys, rows, count, 0, args.key_bits, on);
+  cub::DeviceRadixSort::SortPairs(nullptr, needed, keys, rows, count, 0, key_bits, on);
   if (static_cast<int64_t>(needed) > args.temporary_bytes) return -1;
-  cub::DeviceRadixSort::SortPairs(args.temporary, needed, keys, rows, count, 0, args.key_bits, on);
+  cub::DeviceRadixSort::SortPairs(args.temporary, needed, keys, rows, count, 0, key_bits, on);
   return keys.selector;
 }
 
