@@ -28,6 +28,16 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
   };
   EXPECT_EQ(with(tail(128)), AttentionPath::cudnn);
   EXPECT_EQ(with(tail(1)), AttentionPath::tensor_cores);  // a token of a generation
+  const auto backward = [](int64_t queries, bool has_documents = false) {
+    return [=](AttentionTraits& traits) {
+      traits.is_backward = true;
+      traits.queries = queries;
+      traits.has_documents = traits.has_bounds = has_documents;
+    };
+  };
+  EXPECT_EQ(with(backward(192)), AttentionPath::cudnn);
+  EXPECT_EQ(with(backward(200)), AttentionPath::tensor_cores);
+  EXPECT_EQ(with(backward(200, true)), AttentionPath::cudnn);
   EXPECT_EQ(with([](auto& traits) { traits.is_aligned = false; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.head_dim = 20; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.dtype = DType::f32; }), AttentionPath::generic);

@@ -121,7 +121,8 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
 }
 
 AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& shape) {
-  return {.dtype = shape.dtype,
+  return {.is_backward = true,
+          .dtype = shape.dtype,
           .head_dim = shape.head_dim,
           .is_aligned = is_aligned({args.q, args.k, args.v, args.out, args.dout, args.dq, args.dk, args.dv}),
           .has_dropout = args.dropout.probability > 0.0,
