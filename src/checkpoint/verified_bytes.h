@@ -10,7 +10,8 @@
 namespace megalith::checkpoint {
 
 // A shard's bytes, each checked against its chunk's digest before it is handed out, in memory, so that nothing can
-// change between the check and the use. Cheap when read front to back: it keeps the last chunk. Not thread-safe.
+// change between the check and the use. Cheap when read front to back: it keeps the last chunk, and digests on another
+// thread what has come while more is on its way. Not thread-safe.
 class VerifiedBytes {
  public:
   // Throws a data error if they are not as many as they should be. `expected` must outlive it.
@@ -21,8 +22,9 @@ class VerifiedBytes {
   void verify_chunk(int64_t index);
 
  private:
-  void read_chunk(int64_t index, std::span<std::byte> into);
-  std::span<const std::byte> cached_chunk(int64_t index);
+  // One span for each chunk from `first` on.
+  void read_chunks(int64_t first, const std::vector<std::span<std::byte>>& into);
+  std::span<std::byte> make_cache(int64_t index);
   int64_t chunk_size(int64_t index) const;
 
   std::unique_ptr<ByteSource> source_;
