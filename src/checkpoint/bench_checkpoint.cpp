@@ -89,10 +89,10 @@ class Bench {
     file.sync();
   }
 
-  void write_checkpoint() const {
+  void write_checkpoint() {
     fs::remove_all(bench_.directory / "checkpoints");
     Store target = store();
-    auto digests = std::async(std::launch::async, [&] { return digests_of(image_.memory()); });
+    auto digests = std::async(std::launch::async, [&] { return digests_of(image_.memory(), pool_); });
     const ShardContent content{.pieces = image_.pieces(), .write = [&](File& file) {
                                  write_image(file, image_.memory());
                                  return digests.get();
@@ -152,6 +152,7 @@ class Bench {
   const CheckpointBench& bench_;
   ShardImage image_;
   SharedMemory memory_;
+  ThreadPool pool_{available_cores()};
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/thread_pool.h"
+
 namespace megalith::checkpoint {
 
 // XXH3-64, which finds accidents (torn writes, flipped bits), not forgeries. Shown as 16 lower-case hexadecimal digits.
@@ -48,6 +50,6 @@ struct FileDigests {
 
 // Of a whole file, from those of its chunks in their order.
 std::string digest_of_chunks(const std::vector<std::string>& chunks);
-FileDigests digests_of(std::span<const std::byte> image);
+FileDigests digests_of(std::span<const std::byte> image, ThreadPool& pool);
 
 }  // namespace megalith::checkpoint

@@ -43,7 +43,10 @@ ShardContent content_of(const ShardImage& image, const std::shared_future<FileDi
 }  // namespace
 
 Saver::Saver(Options options)
-    : options_(std::move(options)), store_(options_.persistent, options_.persistent_keep), thread_([this] { run(); }) {}
+    : options_(std::move(options)),
+      store_(options_.persistent, options_.persistent_keep),
+      pool_(options_.threads),
+      thread_([this] { run(); }) {}
 
 Saver::~Saver() {
   {
@@ -101,7 +104,7 @@ Saver::Outcome Saver::save(const Job& job) {
   ++saves_;
   Digests digests;
   outcome.failure = failure_of([&] {
-    job.finish_image();
+    job.finish_image(pool_);
     digests = std::async(std::launch::async, [&] { return digest(job); }).share();
   });
   const bool has_image = outcome.failure.empty();
@@ -127,8 +130,8 @@ Saver::Outcome Saver::save(const Job& job) {
 
 // With them the image in memory counts as a part that can be loaded again. Where that fails, a restart reads from a
 // disk instead.
-FileDigests Saver::digest(const Job& job) const {
-  FileDigests digests = digests_of(job.image->memory());
+FileDigests Saver::digest(const Job& job) {
+  FileDigests digests = digests_of(job.image->memory(), pool_);
   if (!options_.memory.empty()) {
     failure_of([&] { MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests); });
   }

@@ -32,12 +32,14 @@ class Saver {
     int64_t local_keep = 2;
     std::filesystem::path memory = {};  // where the images lie; empty: in the process alone
     std::optional<PeerCopies> copies = {};
+    int threads = 1;  // that put images together and digest them
   };
 
   struct Job {
     RunState state;
     const ShardImage* image = nullptr;
-    std::function<void()> finish_image;  // called first; then the image is whole, and stays so until the save has ended
+    // Called first; then the image is whole, and stays so until the save has ended.
+    std::function<void(ThreadPool&)> finish_image;
     bool to_persistent = true;
     bool to_local = false;
     int64_t protected_step = -1;  // which the local tier and copies must not remove
@@ -74,7 +76,7 @@ class Saver {
   void run();
   Outcome save(const Job& job);
   using Digests = std::shared_future<FileDigests>;
-  FileDigests digest(const Job& job) const;
+  FileDigests digest(const Job& job);
   void save_local(const Job& job, const Digests& digests) const;
   void exchange_copies(const Job& job, const Digests& digests, const std::string& reason) const;
   void keep_copy(const Job& job) const;
@@ -94,6 +96,7 @@ class Saver {
 
   Options options_;
   Store store_;
+  ThreadPool pool_;  // of finish_image(), then of digest()
   int64_t saves_ = 0;
   Manifest whole_;  // on the first rank
 

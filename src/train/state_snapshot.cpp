@@ -70,10 +70,12 @@ void StateSnapshot::take(Stream& stream) {
   copied_.record(stream_);
 }
 
-void StateSnapshot::finish() {
+void StateSnapshot::finish(ThreadPool& pool) {
   copied_.wait();
-  for (const Master& each : masters_)
+  pool.run(std::ssize(masters_), [&](int64_t i) {
+    const Master& each = masters_[static_cast<size_t>(i)];
     optim::join_masters_in_place(image_.tensor(each.weights), image_.tensor(each.master));
+  });
 }
 
 }  // namespace megalith::train

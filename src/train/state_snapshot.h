@@ -34,7 +34,7 @@ class StateSnapshot {
   // What is asked of `stream` from here on waits for the copies.
   void hold_back(Stream& stream) const { copied_.hold(stream); }
   // Waits for the copies and puts master weights together: then the image is whole. Any thread.
-  void finish();
+  void finish(ThreadPool& pool);
 
   const checkpoint::ShardImage& image() const { return image_; }
   // Whether the memory outlives the process; else why not.

@@ -35,7 +35,8 @@ class ExampleRank {
   checkpoint::ShardContent content() const {
     return {.pieces = image_.pieces(), .write = [this](File& file) {
               file.write(image_.memory());
-              return checkpoint::digests_of(image_.memory());
+              ThreadPool pool(1);
+              return checkpoint::digests_of(image_.memory(), pool);
             }};
   }
 

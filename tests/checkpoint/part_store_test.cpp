@@ -115,11 +115,13 @@ TEST(PartStore, AFailedSaveLeavesNothing) {
 TEST(MemoryParts, CountWhileTheirManifestIsThere) {
   const TempDir directory;
   const MemoryParts memory(directory.path());
+  ThreadPool pool(1);
   for (int64_t rank = 0; rank < kRanks; ++rank) {
     const ExampleRank example({.rank = rank, .ranks = kRanks}, 20);
     File::create_new(memory.shard_of(rank)).write(example.image().memory());
     EXPECT_EQ(std::ssize(memory.list()), rank);
-    memory.commit(example.state(), example.place(), example.image().pieces(), digests_of(example.image().memory()));
+    memory.commit(example.state(), example.place(), example.image().pieces(),
+                  digests_of(example.image().memory(), pool));
   }
   EXPECT_EQ(memory.list().size(), 2u);
   memory.revoke(0);

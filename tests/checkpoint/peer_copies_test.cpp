@@ -96,7 +96,7 @@ TEST_F(PeerCopiesTest, ARankWithoutAPartIsNamedByItsKeeperAndDelaysNobody) {
     job.to_local = true;
     job.protected_step = 10;
     if (job.image->pieces().front().box.offset[0] == 2 * test::ExampleRank::kRows)
-      job.finish_image = [] { fail(ErrorKind::io, "no room for the image"); };
+      job.finish_image = [](ThreadPool&) { fail(ErrorKind::io, "no room for the image"); };
   };
   expect_good(save(10, -1));
   const std::vector<Saver::Outcome> outcomes = savers_->save(20, fails_on_rank_2);
@@ -116,7 +116,8 @@ TEST_F(PeerCopiesTest, ACopyThatCannotBeKeptIsAFailureOfBoth) {
 
 TEST_F(PeerCopiesTest, NothingIsKeptOfBytesThatAreNotThoseOfTheirDigest) {
   const test::ExampleRank example({.rank = 0, .ranks = kRanks}, 10);
-  const FileDigests digests = digests_of(example.image().memory());
+  ThreadPool pool(1);
+  const FileDigests digests = digests_of(example.image().memory(), pool);
   std::vector<std::byte> changed(example.image().memory().begin(), example.image().memory().end());
   changed.back() ^= std::byte{1};
   Saver::Options options{.place = {.rank = 2, .ranks = kRanks}};

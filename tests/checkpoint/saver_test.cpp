@@ -112,7 +112,8 @@ TEST(Saver, ASnapshotThatFailsIsToldToAllRanks) {
   comm::LocalBoard board;
   Savers savers(2, board, directory.path());
   savers.begin(0, 20);
-  savers.begin(1, 20, [](Saver::Job& job) { job.finish_image = [] { fail(ErrorKind::device, "a copy failed"); }; });
+  savers.begin(
+      1, 20, [](Saver::Job& job) { job.finish_image = [](ThreadPool&) { fail(ErrorKind::device, "a copy failed"); }; });
   for (int64_t rank = 0; rank < 2; ++rank) {
     const std::string failure = savers.end(rank).failure;
     EXPECT_NE(failure.find("rank 1: "), std::string::npos) << failure;
@@ -174,11 +175,12 @@ TEST(Saver, OneSaveAtATime) {
   comm::LocalBoard board;
   Savers savers(1, board, directory.path());
   std::promise<void> copied;
-  savers.begin(0, 10, [&](Saver::Job& job) { job.finish_image = [&] { copied.get_future().wait(); }; });
+  savers.begin(0, 10, [&](Saver::Job& job) { job.finish_image = [&](ThreadPool&) { copied.get_future().wait(); }; });
   EXPECT_TRUE(savers.of(0).busy());
   EXPECT_FALSE(savers.of(0).take_outcome().has_value());
   const ExampleRank next({}, 20);
-  EXPECT_THROW(savers.of(0).begin({.state = next.state(), .image = &next.image(), .finish_image = [] {}}), Error);
+  EXPECT_THROW(savers.of(0).begin({.state = next.state(), .image = &next.image(), .finish_image = [](ThreadPool&) {}}),
+               Error);
   copied.set_value();
   EXPECT_EQ(savers.end(0).step, 10);
   EXPECT_FALSE(savers.of(0).busy());

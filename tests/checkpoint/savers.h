@@ -29,7 +29,8 @@ class Savers {
   void begin(int64_t rank, int64_t step, const std::function<void(checkpoint::Saver::Job&)>& change = {}) {
     auto& example = examples_[rank];
     example = std::make_unique<ExampleRank>(places_[static_cast<size_t>(rank)], step);
-    checkpoint::Saver::Job job{.state = example->state(), .image = &example->image(), .finish_image = [] {}};
+    checkpoint::Saver::Job job{
+        .state = example->state(), .image = &example->image(), .finish_image = [](ThreadPool&) {}};
     if (change) change(job);
     of(rank).begin(std::move(job));
   }

@@ -152,7 +152,8 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
   }
   engine.prepare_snapshots();
   engine.take_snapshot();
-  engine.snapshot().finish();
+  ThreadPool pool(1);
+  engine.snapshot().finish(pool);
   outcome.owned = owned_weights(engine.snapshot().image());
   outcome.unused = unused_bytes(engine.arenas());
   return outcome;

@@ -72,11 +72,12 @@ class SavingRank {
   }
 
   checkpoint::Manifest save(const checkpoint::Store& store) {
+    ThreadPool pool(3);
     snapshot.take(rank.stream);
-    snapshot.finish();
+    snapshot.finish(pool);
     const auto write = [&](File& file) {
       checkpoint::write_image(file, snapshot.image().memory());
-      return checkpoint::digests_of(snapshot.image().memory());
+      return checkpoint::digests_of(snapshot.image().memory(), pool);
     };
     return store.write_part({.run_id = "r", .step = 1}, place, {snapshot.image().pieces(), write}, 1);
   }
