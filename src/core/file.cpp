@@ -79,10 +79,6 @@ void File::sync() {
   if (::fsync(fd_) != 0) io_error_errno(fmt::format("cannot sync {}", path_.string()));
 }
 
-void File::read_ahead(int64_t offset, int64_t bytes) const {
-  ::posix_fadvise(fd_, offset, bytes, POSIX_FADV_WILLNEED);
-}
-
 void File::forget_cache() const {
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -30,8 +30,6 @@ class File {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void sync();
-  // These bytes will be read soon: the disk may begin.
-  void read_ahead(int64_t offset, int64_t bytes) const;
   // The next read comes from the disk, not from memory, where the file system can do that.
   void forget_cache() const;
 
