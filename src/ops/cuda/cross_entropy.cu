@@ -66,8 +66,7 @@ __global__ void __launch_bounds__(kPlainThreads) cross_entropy_kernel(Operands<T
   }
 }
 
-// ---- loss and gradient: rows travel into shared memory ahead of the block that works on them
-// -------------------------
+// ---- loss and gradient: rows travel into shared memory ahead of the block that works on them -----------------------
 
 // How a thread's vectors of a row, kThreads apart, are kept between the passes: the first `shared` in shared memory, in
 // slots that it alone uses; then kRegisters in registers; what is left is read twice.

@@ -13,8 +13,7 @@ __device__ uint32_t key_of(const SortLaunch& args, int64_t row) {
   return static_cast<uint32_t>(0 <= key && key < args.limit ? key : args.limit);
 }
 
-// ---- few rows: each counts those that come before it, in one launch, where a radix sort takes half a dozen
-// -----------
+// ---- few rows: each counts those before it, in one launch, where a radix sort takes half a dozen -------------------
 
 constexpr int kCountBits = 13;
 constexpr int kCountLimit = 1 << kCountBits;  // rows
