@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -220,6 +221,12 @@ Socket connect_to(const std::string& host, uint16_t port, double until) {
   } while (monotonic_seconds() < until);
   resolve(host, port, 0);
   fail(ErrorKind::comm, "nobody answers at {} port {}", host, port);
+}
+
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  ::sigaction(SIGPIPE, nullptr, &now);
+  if (now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace megalith::comm

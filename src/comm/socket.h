@@ -56,4 +56,8 @@ Socket accept_from(const Socket& listener);
 // error then, user error for a name that is still unknown.
 Socket connect_to(const std::string& host, uint16_t port, double until);
 
+// A peer that is gone makes a call fail, not this process end: libraries write to sockets without care for that. What
+// somebody else wants to happen at SIGPIPE still does.
+void ignore_broken_pipes();
+
 }  // namespace megalith::comm

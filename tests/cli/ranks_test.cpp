@@ -1,6 +1,8 @@
 // Several ranks of the built program as real processes: how they start, and how they end when one of them is lost.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ranks.h"
 #include "repository.h"
 #include "run_program.h"
@@ -14,7 +16,7 @@ using ::megalith::testing::TempDir;
 // Calls that would go on for longer than any test waits.
 const std::string kEndless = "bench comm --accelerator cpu --most-bytes 8 --seconds 1000 ";
 
-void expect_others_name(int lost, int signal, double timeout, const char* reason) {
+void expect_others_name(int lost, int signal, double timeout, const std::vector<std::string>& reasons) {
   constexpr int kRanks = 3;
   Ranks ranks(kRanks, kEndless + "--timeout " + std::to_string(timeout));
   ASSERT_TRUE(ranks.wait_until_told("ranks met"));
@@ -25,16 +27,19 @@ void expect_others_name(int lost, int signal, double timeout, const char* reason
     const std::string text = ranks.text_of(rank);
     EXPECT_EQ(ranks.exit_code(rank), 1) << text;
     EXPECT_NE(text.find("rank " + std::to_string(lost) + " ("), std::string::npos) << text;
-    EXPECT_NE(text.find(reason), std::string::npos) << text;
+    EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [&](const std::string& reason) {
+      return text.find(reason) != std::string::npos;
+    })) << text;
   }
 }
 
-TEST(Ranks, AKilledOneIsNamedAtOnce) {
-  for (const int lost : {0, 1}) expect_others_name(lost, SIGKILL, 100.0, "is gone");
+// At once, as a rule. Gloo forgets a send whose first write fails (UnboundBuffer::waitSend): then at the deadline.
+TEST(Ranks, AKilledOneIsNamed) {
+  for (const int lost : {0, 1}) expect_others_name(lost, SIGKILL, 5.0, {"is gone", "did not arrive"});
 }
 
 TEST(Ranks, AStoppedOneIsNamedAtTheDeadline) {
-  for (const int lost : {0, 1}) expect_others_name(lost, SIGSTOP, 1.0, "did not arrive");
+  for (const int lost : {0, 1}) expect_others_name(lost, SIGSTOP, 1.0, {"did not arrive"});
 }
 
 TEST(Ranks, OneThatDoesNotAppearIsNamed) {

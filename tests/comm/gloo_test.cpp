@@ -103,6 +103,15 @@ TEST(Gloo, AKilledRankIsNoticedLongBeforeTheDeadline) {
   for (const int rank : {0, 1, 3}) expect_named(outcomes[static_cast<size_t>(rank)], "rank 2", 20.0);
 }
 
+// A library that writes to the socket of a rank that is gone would otherwise end this one without a word.
+TEST(Gloo, ABrokenPipeEndsNoRank) {
+  const auto outcomes = run_processes({.ranks = 2, .body = [](World&) {
+                                         ::raise(SIGPIPE);
+                                         return std::string("lives");
+                                       }});
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.text, "lives");
+}
+
 TEST(Gloo, AStoppedRankIsNamedAfterTheDeadline) {
   const auto outcomes = run_processes({.ranks = 3,
                                        .body = [](World& world) { return failing_all_reduce(world, 1000, 1.0); },

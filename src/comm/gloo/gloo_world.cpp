@@ -1,10 +1,12 @@
 #include "comm/gloo/gloo_transport.h"
 #include "comm/host_world.h"
 #include "comm/rendezvous.h"
+#include "comm/socket.h"
 
 namespace megalith::comm {
 
 std::unique_ptr<World> join_gloo(const JoinOptions& options) {
+  ignore_broken_pipes();
   StoreClient& store = *options.store;
   const double seconds = options.start_deadline;
   auto places = std::make_shared<const RankPlaces>(

@@ -5,6 +5,7 @@
 #include "comm/nccl/nccl_check.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/rendezvous.h"
+#include "comm/socket.h"
 #include "comm/world.h"
 #include "core/cuda/check.h"
 
@@ -51,6 +52,7 @@ class NcclWorld final : public World {
 }  // namespace
 
 std::unique_ptr<World> join_nccl(const JoinOptions& options) {
+  ignore_broken_pipes();
   cuda::check(cudaSetDevice(options.device_index), "choosing the GPU of this rank");
   const RankPlace own = place_here(fmt::format("cuda:{}", options.device_index), options.store->local_address());
   auto places = std::make_shared<const RankPlaces>(
