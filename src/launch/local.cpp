@@ -33,12 +33,10 @@ class SignalReader {
     struct sigaction action {};
     action.sa_handler = put;
     action.sa_flags = SA_RESTART;
-    for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &action, &before_[i]);
-    ::sigaction(SIGCHLD, &action, &before_.back());
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
   }
   ~SignalReader() {
-    for (size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &before_[i], nullptr);
-    ::sigaction(SIGCHLD, &before_.back(), nullptr);
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
     in_ = -1;
     for (const int end : pipe_) ::close(end);
   }
@@ -54,7 +52,7 @@ class SignalReader {
   }
 
  private:
-  static constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGUSR1};
+  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD};
 
   static void put(int signal) {
     const int error = errno;
@@ -65,7 +63,7 @@ class SignalReader {
 
   static inline volatile sig_atomic_t in_ = -1;
   std::array<int, 2> pipe_{};
-  std::array<struct sigaction, kForwarded.size() + 1> before_{};
+  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 class LocalRanks {

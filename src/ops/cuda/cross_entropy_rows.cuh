@@ -9,8 +9,8 @@
 
 namespace megalith::ops::cuda {
 
-// exp(x - maximum) = 2^(x * kLog2e - shift_of(maximum)): two instructions, without which these kernels would wait for
-// their arithmetic and not for memory. A shift is rounded, but the same in a sum and in its terms.
+// exp(x - maximum) = 2^(x * kLog2e - shift_of(maximum)): two instructions, of which these kernels have few to spare. A
+// shift is rounded, but the same in a sum and in its terms.
 constexpr float kLog2e = 1.4426950408889634f;
 
 __device__ inline float power_of_two(float exponent) {
