@@ -140,11 +140,14 @@ class Bench {
         },
         [&] {
           int64_t offset = 0;
+          std::vector<TensorCopy> copies;
           for (size_t i = 0; i < image_.pieces().size(); ++i) {
             const Tensor to = image_.tensor(i);
-            copy(stream, Tensor(static_cast<std::byte*>(all.data) + offset, to.dtype, to.shape, Device::cuda), to);
+            auto* from = static_cast<std::byte*>(all.data) + offset;
+            copies.push_back({.from = Tensor(from, to.dtype, to.shape, Device::cuda), .to = to});
             offset += to.bytes();
           }
+          copy(stream, copies);
           stream.wait();
         });
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 // The few calls of the CUDA runtime that the core makes; each throws a device error. In no_cuda/ they say that this
@@ -22,6 +23,13 @@ void* create_stream();
 void destroy_stream(void* stream) noexcept;
 void wait_for_stream(void* stream);
 void copy(void* stream, const void* from, void* to, int64_t bytes);
+struct MemoryCopy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+};
+// In any order. Of single copies a stream takes about a thousand before the call waits for the first of them.
+void copy_many(void* stream, std::span<const MemoryCopy> copies);
 
 void* create_event();
 void destroy_event(void* event) noexcept;

@@ -21,14 +21,34 @@ void Stream::wait() {
   if (native_ != nullptr) cuda::wait_for_stream(native_);
 }
 
-void copy(Stream& stream, const Tensor& from, const Tensor& to) {
+namespace {
+void check_copy(const Tensor& from, const Tensor& to) {
   MEGALITH_CHECK(from.contiguous() && to.contiguous() && from.bytes() == to.bytes(), "a copy of {} {} to {} {}",
                  name_of(from.dtype), to_string(from.shape), name_of(to.dtype), to_string(to.shape));
+}
+}  // namespace
+
+void copy(Stream& stream, const Tensor& from, const Tensor& to) {
+  check_copy(from, to);
   if (stream.device() == Device::cuda) {
     cuda::copy(stream.native(), from.data, to.data, from.bytes());
   } else {
     std::memcpy(to.data, from.data, static_cast<size_t>(from.bytes()));
   }
+}
+
+void copy(Stream& stream, std::span<const TensorCopy> copies) {
+  if (stream.device() == Device::cpu) {
+    for (const auto& [from, to] : copies) copy(stream, from, to);
+    return;
+  }
+  std::vector<cuda::MemoryCopy> asked;
+  asked.reserve(copies.size());
+  for (const auto& [from, to] : copies) {
+    check_copy(from, to);
+    asked.push_back({.from = from.data, .to = to.data, .bytes = from.bytes()});
+  }
+  cuda::copy_many(stream.native(), asked);
 }
 
 StreamMark::~StreamMark() {

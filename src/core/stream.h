@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/tensor.h"
@@ -48,6 +49,11 @@ class Stream {
 // Copies contiguous tensors of equal size in bytes, between host and device in any direction. From or to pageable host
 // memory the call may wait for the copy; pinned memory must stay as it is until the stream has come past it.
 void copy(Stream& stream, const Tensor& from, const Tensor& to);
+// Many of them, in any order, without waiting for any.
+struct TensorCopy {
+  Tensor from, to;
+};
+void copy(Stream& stream, std::span<const TensorCopy> copies);
 
 // A point on a stream that the host can wait for.
 class StreamMark {

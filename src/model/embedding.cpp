@@ -42,7 +42,7 @@ void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) co
   if (dropout.probability > 0.0) ops::dropout_add(context.stream, {.x = gradient, .y = gradient, .dropout = dropout});
   const ArenaScope scope(context.scratch);
   const Tensor all = context.tensor.gather(context.stream, context.scratch, gradient);
-  const int64_t scratch = ops::embedding_backward_scratch(context.stream.device(), ids.elements());
+  const int64_t scratch = ops::embedding_backward_scratch(context.stream.device(), ids.elements(), all.cols());
   // Where ranks divide the tokens, what they make of a whole parameter's gradient is added up: one makes all of it.
   const Tensor positions_gradient =
       context.tensor.divides_tokens() ? positions_of_first(context, positions_.gradient) : positions_.gradient;

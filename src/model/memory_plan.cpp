@@ -55,7 +55,7 @@ void add_scratch(cost::MemoryInputs& inputs, const StageRequest& request, const 
     inputs.hidden_bias_scratch_elements = ops::column_sum_scratch(plan.shape.rows, c.hidden);
   }
   if (request.training)
-    inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, plan.shape.tokens());
+    inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, plan.shape.tokens(), c.hidden);
 }
 
 }  // namespace

@@ -32,15 +32,18 @@ struct EmbeddingBackward {
   int64_t length = 0;
   bool is_part = false;
   int64_t first_id = 0;
-  Tensor scratch = {};  // i32, embedding_backward_scratch(N) elements
+  Tensor scratch = {};  // i32, embedding_backward_scratch(N, C) elements
 };
 MEGALITH_OP(embedding_backward, EmbeddingBackward)
 
-// A GPU sorts the rows by their ids: keys and rows before and after, and what the sort itself takes. The CPU needs
-// none.
+// A GPU sorts the rows by their ids: keys and rows before and after, what the sort itself takes, and two sums of rows
+// for each window of the order. The CPU needs none.
 constexpr int64_t kSortScratch = 1 << 20;
-constexpr int64_t embedding_backward_scratch(Device device, int64_t rows) {
-  return device == Device::cpu ? 0 : 4 * rows + kSortScratch;
+constexpr int64_t kEmbeddingWindow = 32;
+constexpr int64_t embedding_backward_scratch(Device device, int64_t rows, int64_t cols) {
+  if (device == Device::cpu) return 0;
+  const int64_t windows = (rows + kEmbeddingWindow - 1) / kEmbeddingWindow;
+  return 4 * rows + 2 * windows * cols + kSortScratch;
 }
 
 }  // namespace megalith::ops

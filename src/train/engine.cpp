@@ -139,10 +139,12 @@ void Engine::begin_step(int64_t step, double weight) {
   slot.times_waits = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == 0);
   slot.tells_spread = groups_.world != nullptr && (!runs_ahead() || step % kTimedEvery == kTimedEvery / 2);
   if (slot.times_waits) stream_.set_wait_times(&slot.waits);
-  slot.begun.record(stream_);
   // A token counts the same wherever micro batches, ranks and masks fall.
   const Tensor total = sum(&StepSums::weight);
   ops::set_number(stream_, {.number = &sums_->weight, .value = place_.cp == 0 ? weight : 0.0});
+  // Not before some kernel: right after the copies to the host that end a step, a GPU would take the mark for one of
+  // them and leave it, and all that follows, behind those of a snapshot.
+  slot.begun.record(stream_);
   if (groups_.replicas != nullptr) groups_.replicas->all_reduce(stream_, total).wait(stream_);
   ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = static_cast<uint64_t>(step)}});
   ops::weigh_step(stream_, {.scalars = scalars_, .total_weight = total.as<double>()});

@@ -66,7 +66,9 @@ Tensor StateSnapshot::destination(const Copy& copy) const {
 void StateSnapshot::take(Stream& stream) {
   ready_.record(stream);
   ready_.hold(stream_);
-  for (const Copy& each : copies_) copy(stream_, each.from, destination(each));
+  std::vector<TensorCopy> copies;
+  for (const Copy& each : copies_) copies.push_back({.from = each.from, .to = destination(each)});
+  copy(stream_, copies);
   copied_.record(stream_);
 }
 

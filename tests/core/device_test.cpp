@@ -37,6 +37,18 @@ TEST(Stream, OnTheCpuEverythingIsDoneWhenItReturns) {
   EXPECT_GE(StreamMark::seconds_between(begin, end), 0.0);
 }
 
+TEST(Stream, CopiesMany) {
+  ThreadPool pool(1);
+  Stream stream(pool);
+  std::vector<float> from = {1.0F, 2.0F, 3.0F};
+  std::vector<float> to(3);
+  copy(stream, std::vector<TensorCopy>{
+                   {.from = Tensor(from.data(), DType::f32, {2}), .to = Tensor(to.data() + 1, DType::f32, {2})},
+                   {.from = Tensor(from.data() + 2, DType::f32, {1}), .to = Tensor(to.data(), DType::f32, {1})},
+                   {.from = Tensor(from.data(), DType::f32, {0}), .to = Tensor(to.data(), DType::f32, {0})}});
+  EXPECT_EQ(to, (std::vector<float>{3.0F, 1.0F, 2.0F}));
+}
+
 TEST(StagingMemory, OfTheCpuIsPlainMemory) {
   const StagingMemory memory(Device::cpu, 100, "test");
   memory.data()[99] = std::byte{7};

@@ -71,8 +71,8 @@ Reference naive_forward(const Case& c) {
   };
 }
 
-Buffer backward_scratch(Stream& stream, int64_t rows) {
-  return Buffer(DType::i32, 1, embedding_backward_scratch(stream.device(), rows));
+Buffer backward_scratch(Stream& stream, int64_t rows, int64_t cols) {
+  return Buffer(DType::i32, 1, embedding_backward_scratch(stream.device(), rows, cols));
 }
 
 // With "given_positions" in the inputs: those of the rows, in place of positions along the sample.
@@ -83,7 +83,7 @@ Runner run_backward(const Case& c) {
     const Buffer dout(dtype, c.batch * c.length, c.cols, c.gap, in.at("dout"));
     const Buffer tokens(main, c.vocabulary, c.cols, c.gap, Values(static_cast<size_t>(c.vocabulary * c.cols)));
     const Buffer positions(main, positions_of(c), c.cols, c.gap, Values(static_cast<size_t>(positions_of(c) * c.cols)));
-    const Buffer scratch = backward_scratch(stream, c.batch * c.length);
+    const Buffer scratch = backward_scratch(stream, c.batch * c.length, c.cols);
     const bool given = in.contains("given_positions");
     const Buffer row_positions = vector_of(DType::i32, given ? in.at("given_positions") : Values(1));
     embedding_backward(stream, {.dout = dout.tensor(),
@@ -135,6 +135,37 @@ TEST(Embedding, BackwardAddsInEveryDtypeAndOnAnyThreads) {
     const Runner backward = run_backward(c);
     expect_matches(
         backward, [&](const Named& inputs) { return run_on(1, backward, DType::f64, inputs); }, in);
+  }
+}
+
+// A GPU sums runs of equal ids, and long ones in parts that depend on where in the order they lie.
+TEST(Embedding, BackwardAddsRunsOfAnyLengthAnywhere) {
+  const std::vector<int64_t> lengths = {31, 32, 33, 1, 64, 65, 63, 2, 96, 97, 200, 1, 1, 1300, 5};
+  for (const int64_t before : {0, 1, 2, 30, 31, 32, 33}) {
+    SCOPED_TRACE(before);
+    Values ids(static_cast<size_t>(before), 0.0);
+    for (size_t i = 0; i < lengths.size(); ++i)
+      ids.insert(ids.end(), static_cast<size_t>(lengths[i]), static_cast<double>(i + 1));
+    constexpr size_t kFarFromOneAnother = 1009;  // a prime, so that every row comes once
+    Values shuffled;
+    for (size_t i = 0; i < ids.size(); ++i) shuffled.push_back(ids[i * kFarFromOneAnother % ids.size()]);
+    const Case c{1, std::ssize(ids), std::ssize(lengths) + 3, 20, 0, true};
+    Named in = inputs_of(c);
+    in["ids"] = shuffled;
+    in["dout"] = random_values(c.length * c.cols, 3);
+    const Reference reference = [&](const Named& inputs) {
+      Named out = run_on(1, run_backward(c), DType::f64, inputs);
+      Values expected(static_cast<size_t>(c.vocabulary * c.cols));
+      for (int64_t row = 0; row < c.length; ++row) {
+        const auto id = static_cast<int64_t>(inputs.at("ids")[static_cast<size_t>(row)]);
+        for (int64_t i = 0; i < c.cols; ++i) {
+          expected[static_cast<size_t>(id * c.cols + i)] += inputs.at("dout")[static_cast<size_t>(row * c.cols + i)];
+        }
+      }
+      out["dtokens"] = expected;
+      return out;
+    };
+    expect_matches(run_backward(c), reference, in);
   }
 }
 

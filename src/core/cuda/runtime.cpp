@@ -1,5 +1,7 @@
 #include <cuda_runtime_api.h>
 
+#include <vector>
+
 #include "core/cuda/check.h"
 #include "core/cuda_runtime.h"
 
@@ -30,6 +32,26 @@ void wait_for_stream(void* stream) {
 
 void copy(void* stream, const void* from, void* to, int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, as_stream(stream)),
+        "copying to or from the GPU");
+}
+
+void copy_many(void* stream, std::span<const MemoryCopy> copies) {
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  std::vector<size_t> bytes;
+  for (const MemoryCopy& each : copies) {
+    if (each.bytes == 0) continue;
+    from.push_back(each.from);
+    to.push_back(each.to);
+    bytes.push_back(static_cast<size_t>(each.bytes));
+  }
+  if (bytes.empty()) return;
+  cudaMemcpyAttributes attributes = {};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  attributes.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+  size_t first = 0;  // that these attributes are for
+  check(cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), bytes.size(), &attributes, &first, 1,
+                             as_stream(stream)),
         "copying to or from the GPU");
 }
 

@@ -44,6 +44,9 @@ void wait_for_stream(void*) {
 void copy(void*, const void*, void*, int64_t) {
   refuse();
 }
+void copy_many(void*, std::span<const MemoryCopy>) {
+  refuse();
+}
 void* create_event() {
   refuse();
 }

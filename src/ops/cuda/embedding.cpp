@@ -10,6 +10,8 @@ namespace megalith::ops::cuda {
 
 namespace {
 
+static_assert(kScatterWindow == kEmbeddingWindow);
+
 // gradient += the rows of dout by their keys. With positions: along the samples.
 struct Scatter {
   Tensor keys;
@@ -31,7 +33,7 @@ void scatter(Stream& stream, const EmbeddingBackward& args, const Scatter& rows)
                                     .scratch = args.scratch.as<int32_t>(),
                                     .scratch_elements = args.scratch.elements()},
                                    stream.native());
-  MEGALITH_CHECK(fits, "the sort of {} rows does not fit into {} words of scratch", rows.keys.elements(),
+  MEGALITH_CHECK(fits, "{} rows do not fit into {} words of scratch", rows.keys.elements(),
                  args.scratch.elements());
 }
 
@@ -74,7 +76,7 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   check_matrix(args.tokens_gradient, "tokens_gradient", DType::f32, args.tokens_gradient.rows(), cols);
   check_vector(args.ids, "ids", DType::i32, rows);
   check_part(args.is_part, args.first_id);
-  check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows));
+  check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows, cols));
   MEGALITH_CHECK(rows < std::numeric_limits<int32_t>::max() / 2 && cols < std::numeric_limits<int32_t>::max() / 2,
                  "dout is {}", to_string(args.dout.shape));
   Scatter tokens{.keys = args.ids, .first_key = args.first_id, .gradient = args.tokens_gradient};

@@ -18,6 +18,9 @@ struct EmbeddingForwardLaunch {
 };
 void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream);
 
+// Places in the order of the keys. A run of rows of one key that is longer is summed in parts, one for each window.
+constexpr int kScatterWindow = 32;
+
 // gradient[key - first_key] += the rows of dout that have this key, for keys in [first_key, first_key + limit).
 // Where there is a positions_gradient, positions_gradient[r % length] += row r of dout, r ascending.
 struct ScatterLaunch {

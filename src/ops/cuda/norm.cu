@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kWarpRow ? kWarpsPerBlock* kWarp : kMaxThreads
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) values[i] += bias[i];
     }
-    store(args.y.at(row, col), Vector<T, kWidth>::from(values));
+    store_once(args.y.at(row, col), Vector<T, kWidth>::from(values));
   });
 }
 

@@ -176,19 +176,21 @@ __device__ void leave_sums(const Sums& sums, float* to, int vectors, float4* spa
     space[threadIdx.y * kAll + i * Layout::kThreads + threadIdx.x] = sums.piece(i / kPieces, i % kPieces);
   }
   __syncthreads();
-  for (int i = thread; i < kAll; i += Layout::kBlock) {
-    const int vector = i / (Layout::kThreads * kPieces) * Layout::kThreads + i % Layout::kThreads;
-    if (vector >= vectors) continue;
-    float4 total = space[i];
+  // In the order of the columns: lanes side by side write whole sectors.
+#pragma unroll 1
+  for (int i = thread; i < vectors * kPieces; i += Layout::kBlock) {
+    const int vector = i / kPieces;
+    const int slot = (vector / Layout::kThreads * kPieces + i % kPieces) * Layout::kThreads + vector % Layout::kThreads;
+    float4 total = space[slot];
 #pragma unroll
     for (int group = 1; group < Layout::kGroups; ++group) {
-      const float4 other = space[group * kAll + i];
+      const float4 other = space[group * kAll + slot];
       total.x += other.x;
       total.y += other.y;
       total.z += other.z;
       total.w += other.w;
     }
-    *reinterpret_cast<float4*>(to + int64_t{vector} * kWidth + 4 * (i / Layout::kThreads % kPieces)) = total;
+    __stcg(reinterpret_cast<float4*>(to) + i, total);
   }
 }
 
@@ -370,7 +372,7 @@ int64_t launch_backward_wide(const BackwardOperands<T>& args, int64_t max_blocks
   }
   if (args.vectors <= 672) return launch(BackwardLayout<3, 224, 1, 3>());
   if (args.vectors <= 1056) return launch(BackwardLayout<3, 352, 1, 3>());
-  if (args.vectors <= 1536) return launch(BackwardLayout<4, 384, 1, 2>());
+  if (args.vectors <= 1536) return launch(BackwardLayout<6, 256, 1, 2, true>());
   if (args.vectors <= 2048) return launch(BackwardLayout<4, 512, 1, 2>());
   return 0;
 }
