@@ -12,24 +12,12 @@ namespace megalith::checkpoint {
 namespace {
 
 // Small enough to be digested while it is still near the processors.
-constexpr size_t kPieceBytes = size_t{4} << 20;
+constexpr size_t kPieceBytes = size_t{2} << 20;
 
 struct Piece {
   std::span<std::byte> bytes;
   bool ends_chunk;
 };
-
-std::vector<Piece> pieces_of(const std::vector<std::span<std::byte>>& chunks) {
-  std::vector<Piece> pieces;
-  for (std::span<std::byte> left : chunks) {
-    while (!left.empty()) {
-      const auto bytes = left.first(std::min(left.size(), kPieceBytes));
-      left = left.subspan(bytes.size());
-      pieces.push_back({bytes, left.empty()});
-    }
-  }
-  return pieces;
-}
 
 // How many pieces have come. A reader that fails ends the count.
 class Arrivals {
@@ -65,8 +53,19 @@ int64_t VerifiedBytes::chunk_size(int64_t index) const {
   return std::min(expected_->chunk_bytes, expected_->bytes - index * expected_->chunk_bytes);
 }
 
-void VerifiedBytes::read_chunks(int64_t first, const std::vector<std::span<std::byte>>& into) {
-  const std::vector<Piece> pieces = pieces_of(into);
+void VerifiedBytes::read_chunks(int64_t first, int64_t count, std::span<std::byte> into, std::span<std::byte> rest) {
+  std::vector<Piece> pieces;
+  int64_t left = chunk_size(first);
+  int64_t chunk_of_piece = first;
+  for (std::span<std::byte> part : {into, rest}) {
+    while (!part.empty()) {
+      const auto bytes = part.first(std::min({part.size(), static_cast<size_t>(left), kPieceBytes}));
+      part = part.subspan(bytes.size());
+      left -= std::ssize(bytes);
+      pieces.push_back({bytes, left == 0});
+      if (left == 0 && ++chunk_of_piece < first + count) left = chunk_size(chunk_of_piece);
+    }
+  }
   Arrivals arrivals;
   // The index of the first chunk that is damaged, or that after the last.
   const auto check = [&] {
@@ -94,16 +93,17 @@ void VerifiedBytes::read_chunks(int64_t first, const std::vector<std::span<std::
     throw;
   }
   const int64_t verified = checking.get();
-  if (verified == first + std::ssize(into)) return;
+  if (verified == first + count) return;
   const int64_t begin = verified * expected_->chunk_bytes;
   data_error("{} is damaged: bytes {} to {} do not match their digest", source_->name(), begin,
              begin + chunk_size(verified));
 }
 
-// Room for a chunk that is about to be read.
-std::span<std::byte> VerifiedBytes::make_cache(int64_t index) {
+// Room for what comes after the first `without` bytes of a chunk that is about to be read.
+std::span<std::byte> VerifiedBytes::make_cache(int64_t index, int64_t without) {
   cached_ = -1;  // stays so if the read fails
-  cache_.resize(static_cast<size_t>(chunk_size(index)));
+  cache_begin_ = without;
+  cache_.resize(static_cast<size_t>(chunk_size(index) - without));
   return cache_;
 }
 
@@ -114,35 +114,42 @@ void VerifiedBytes::read_at(int64_t offset, std::span<std::byte> into) {
   while (!into.empty()) {
     const int64_t first = offset / expected_->chunk_bytes;
     const int64_t inside = offset - first * expected_->chunk_bytes;
-    if (inside > 0 || cached_ == first) {
-      if (cached_ != first) verify_chunk(first);
-      const auto part = into.first(std::min(into.size(), static_cast<size_t>(chunk_size(first) - inside)));
-      std::memcpy(part.data(), cache_.data() + inside, part.size());
-      into = into.subspan(part.size());
-      offset += static_cast<int64_t>(part.size());
-      continue;
+    const bool is_cached = cached_ == first && inside >= cache_begin_;
+    int64_t taken = 0;
+    if (is_cached || inside > 0) {
+      if (!is_cached) fill_cache(first);
+      taken = std::min(std::ssize(into), chunk_size(first) - inside);
+      std::memcpy(into.data(), cache_.data() + (inside - cache_begin_), static_cast<size_t>(taken));
+    } else {
+      taken = read_from_chunk(first, into);
     }
-    // Whole chunks are checked where they land; one of which only a part is wanted, in the cache.
-    std::vector<std::span<std::byte>> chunks;
-    int64_t index = first;
-    auto left = into;
-    for (; !left.empty() && std::ssize(left) >= chunk_size(index) && index != cached_; ++index) {
-      chunks.push_back(left.first(static_cast<size_t>(chunk_size(index))));
-      left = left.subspan(chunks.back().size());
-    }
-    const bool ends_in_cache = !left.empty() && index != cached_;
-    if (ends_in_cache) chunks.push_back(make_cache(index));
-    read_chunks(first, chunks);
-    if (ends_in_cache) cached_ = index;
-    offset += static_cast<int64_t>(into.size() - left.size());
-    into = left;
+    into = into.subspan(static_cast<size_t>(taken));
+    offset += taken;
   }
 }
 
-void VerifiedBytes::verify_chunk(int64_t index) {
-  if (cached_ == index) return;
-  read_chunks(index, {make_cache(index)});
+// Chunks are checked where they land; what is not wanted of the last lands in the cache.
+int64_t VerifiedBytes::read_from_chunk(int64_t first, std::span<std::byte> into) {
+  int64_t index = first;
+  int64_t end = 0;
+  const int64_t whole_in_cache = cache_begin_ == 0 ? cached_ : -1;
+  for (; end < std::ssize(into) && index != whole_in_cache; ++index) end += chunk_size(index);
+  const int64_t taken = std::min(end, std::ssize(into));
+  const int64_t last = index - 1;
+  std::span<std::byte> rest;
+  if (taken < end) rest = make_cache(last, chunk_size(last) - (end - taken));
+  read_chunks(first, index - first, into.first(static_cast<size_t>(taken)), rest);
+  if (taken < end) cached_ = last;
+  return taken;
+}
+
+void VerifiedBytes::fill_cache(int64_t index) {
+  read_chunks(index, 1, {}, make_cache(index, 0));
   cached_ = index;
+}
+
+void VerifiedBytes::verify_chunk(int64_t index) {
+  if (cached_ != index) fill_cache(index);
 }
 
 }  // namespace megalith::checkpoint

@@ -93,6 +93,15 @@ TEST_F(VerifiedBytesTest, FrontToBackNothingIsReadTwice) {
   EXPECT_EQ(source_->bytes_read, kBytes);
 }
 
+TEST_F(VerifiedBytesTest, WhatWasReadComesAgain) {
+  VerifiedBytes verified = open();
+  const int64_t middle = kChunk + 1000;
+  for (const auto& [begin, end] : std::vector<std::pair<int64_t, int64_t>>{
+           {kChunk, middle}, {kChunk, middle}, {middle - 1, middle + 1}, {0, kBytes}, {kChunk, middle}, {0, middle}}) {
+    EXPECT_TRUE(read(verified, begin, end) == expected(begin, end)) << begin << " to " << end;
+  }
+}
+
 TEST_F(VerifiedBytesTest, ADamagedChunkIsNamedWhereverItsDamageIs) {
   for (const int64_t at : {kChunk, kChunk + 5'000'000, 2 * kChunk - 1}) {
     bytes_[static_cast<size_t>(at)] ^= std::byte{0x10};
