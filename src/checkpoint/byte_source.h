@@ -16,6 +16,7 @@ class ByteSource {
   // As errors call it.
   virtual const std::string& name() const = 0;
   virtual int64_t size() const = 0;
+  // From any thread.
   virtual void read_at(int64_t offset, std::span<std::byte> into) = 0;
 };
 

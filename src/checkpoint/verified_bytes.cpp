@@ -10,36 +10,10 @@
 namespace megalith::checkpoint {
 
 namespace {
-
 // Small enough to be digested while it is still near the processors.
-constexpr size_t kPieceBytes = size_t{2} << 20;
-
-struct Piece {
-  std::span<std::byte> bytes;
-  bool ends_chunk;
-};
-
-// How many pieces have come. A reader that fails ends the count.
-class Arrivals {
- public:
-  void add_one() { set(count_ + 1); }
-  void end() { set(kEnd); }
-  // False: it will never come.
-  bool wait_for(size_t piece) const {
-    size_t count = count_;
-    for (; count <= piece; count = count_) count_.wait(count);
-    return count != kEnd;
-  }
-
- private:
-  static constexpr size_t kEnd = ~size_t{0};
-  void set(size_t count) {
-    count_ = count;
-    count_.notify_one();
-  }
-  std::atomic<size_t> count_ = 0;
-};
-
+constexpr size_t kPieceBytes = size_t{4} << 20;
+// While one digests what has come, others wait for the disk.
+constexpr int64_t kReaders = 4;
 }  // namespace
 
 VerifiedBytes::VerifiedBytes(std::unique_ptr<ByteSource> source, const FileDigests& expected)
@@ -53,50 +27,48 @@ int64_t VerifiedBytes::chunk_size(int64_t index) const {
   return std::min(expected_->chunk_bytes, expected_->bytes - index * expected_->chunk_bytes);
 }
 
-void VerifiedBytes::read_chunks(int64_t first, int64_t count, std::span<std::byte> into, std::span<std::byte> rest) {
-  std::vector<Piece> pieces;
-  int64_t left = chunk_size(first);
-  int64_t chunk_of_piece = first;
+bool VerifiedBytes::read_chunk(int64_t index, std::span<std::byte> into, std::span<std::byte> rest) const {
+  int64_t offset = index * expected_->chunk_bytes;
+  Digest digest;
   for (std::span<std::byte> part : {into, rest}) {
     while (!part.empty()) {
-      const auto bytes = part.first(std::min({part.size(), static_cast<size_t>(left), kPieceBytes}));
-      part = part.subspan(bytes.size());
-      left -= std::ssize(bytes);
-      pieces.push_back({bytes, left == 0});
-      if (left == 0 && ++chunk_of_piece < first + count) left = chunk_size(chunk_of_piece);
+      const auto piece = part.first(std::min(part.size(), kPieceBytes));
+      source_->read_at(offset, piece);
+      digest.update(piece);
+      offset += std::ssize(piece);
+      part = part.subspan(piece.size());
     }
   }
-  Arrivals arrivals;
-  // The index of the first chunk that is damaged, or that after the last.
-  const auto check = [&] {
-    int64_t chunk = first;
-    Digest digest;
-    for (size_t i = 0; i < pieces.size() && arrivals.wait_for(i); ++i) {
-      digest.update(pieces[i].bytes);
-      if (!pieces[i].ends_chunk) continue;
-      if (digest.hex() != expected_->chunks[static_cast<size_t>(chunk)]) break;
-      digest.reset();
-      ++chunk;
+  return digest.hex() == expected_->chunks[static_cast<size_t>(index)];
+}
+
+void VerifiedBytes::read_chunks(int64_t first, int64_t count, std::span<std::byte> into,
+                                std::span<std::byte> rest) const {
+  std::vector<char> is_damaged(static_cast<size_t>(count));
+  std::atomic<int64_t> next = 0;
+  const auto read_some = [&] {
+    try {
+      for (int64_t i = next++; i < count; i = next++) {
+        const auto begin = static_cast<size_t>(i * expected_->chunk_bytes);
+        const bool is_last = i + 1 == count;
+        const auto part =
+            is_last ? into.subspan(begin) : into.subspan(begin, static_cast<size_t>(chunk_size(first + i)));
+        is_damaged[static_cast<size_t>(i)] = !read_chunk(first + i, part, is_last ? rest : std::span<std::byte>());
+      }
+    } catch (...) {
+      next = count;
+      throw;
     }
-    return chunk;
   };
-  auto checking = std::async(pieces.size() > 1 ? std::launch::async : std::launch::deferred, check);
-  int64_t offset = first * expected_->chunk_bytes;
-  try {
-    for (const Piece& piece : pieces) {
-      source_->read_at(offset, piece.bytes);
-      offset += static_cast<int64_t>(piece.bytes.size());
-      arrivals.add_one();
-    }
-  } catch (...) {
-    arrivals.end();
-    throw;
-  }
-  const int64_t verified = checking.get();
-  if (verified == first + count) return;
-  const int64_t begin = verified * expected_->chunk_bytes;
+  std::vector<std::future<void>> others;
+  for (int64_t i = 1; i < std::min(kReaders, count); ++i) others.push_back(std::async(std::launch::async, read_some));
+  read_some();
+  for (std::future<void>& other : others) other.get();
+  const auto damaged = std::find(is_damaged.begin(), is_damaged.end(), true) - is_damaged.begin();
+  if (damaged == count) return;
+  const int64_t begin = (first + damaged) * expected_->chunk_bytes;
   data_error("{} is damaged: bytes {} to {} do not match their digest", source_->name(), begin,
-             begin + chunk_size(verified));
+             begin + chunk_size(first + damaged));
 }
 
 // Room for what comes after the first `without` bytes of a chunk that is about to be read.

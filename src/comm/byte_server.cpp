@@ -144,6 +144,7 @@ ByteReader::ByteReader(const ByteServerPlace& place, const std::string& who, dou
     : stream_(connect(place, who, monotonic_seconds() + deadline)), deadline_(deadline) {}
 
 void ByteReader::read(const std::string& name, int64_t offset, std::span<std::byte> into) {
+  const std::lock_guard lock(mutex_);
   while (!into.empty()) {
     const std::span<std::byte> piece = into.first(std::min(into.size(), static_cast<size_t>(kPieceBytes)));
     const double until = monotonic_seconds() + deadline_;

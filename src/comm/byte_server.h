@@ -66,7 +66,7 @@ class ByteServer {
   std::thread acceptor_;
 };
 
-// Reads from a server, over one connection. Everything that goes wrong is a comm error.
+// Reads from a server, over one connection, on which threads take turns. Everything that goes wrong is a comm error.
 class ByteReader {
  public:
   // `who`: how errors call the server.
@@ -75,6 +75,7 @@ class ByteReader {
   void read(const std::string& name, int64_t offset, std::span<std::byte> into);
 
  private:
+  std::mutex mutex_;
   PacketStream stream_;
   double deadline_;  // seconds, for each piece
 };

@@ -157,6 +157,7 @@ void CheckpointWriter::report(Telemetry& telemetry) {
     observe::log_info(fmt::format("checkpoint of step {} is in {}", outcome->step, outcome->result.path.string()));
     saved.fields.emplace_back("bytes", outcome->result.bytes);
   }
+  saved.fields.emplace_back("copy_seconds", engine_.snapshot().copy_seconds());
   saved.fields.emplace_back("tier", std::string(outcome->persistent ? "persistent" : "local"));
   telemetry.emit(saved);
 }

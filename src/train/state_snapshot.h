@@ -35,6 +35,8 @@ class StateSnapshot {
   void hold_back(Stream& stream) const { copied_.hold(stream); }
   // Waits for the copies and puts master weights together: then the image is whole. Any thread.
   void finish(ThreadPool& pool);
+  // How long the copies took, once they are done.
+  double copy_seconds() const { return StreamMark::seconds_between(ready_, copied_); }
 
   const checkpoint::ShardImage& image() const { return image_; }
   // Whether the memory outlives the process; else why not.

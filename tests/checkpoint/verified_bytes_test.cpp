@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 #include "core/error.h"
@@ -44,7 +45,7 @@ class MemorySource final : public ByteSource {
   }
 
   int64_t ends_at = -1;
-  int64_t bytes_read = 0;
+  std::atomic<int64_t> bytes_read = 0;
 
  private:
   std::span<const std::byte> bytes_;
