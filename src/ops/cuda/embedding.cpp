@@ -33,8 +33,7 @@ void scatter(Stream& stream, const EmbeddingBackward& args, const Scatter& rows)
                                     .scratch = args.scratch.as<int32_t>(),
                                     .scratch_elements = args.scratch.elements()},
                                    stream.native());
-  MEGALITH_CHECK(fits, "{} rows do not fit into {} words of scratch", rows.keys.elements(),
-                 args.scratch.elements());
+  MEGALITH_CHECK(fits, "{} rows do not fit into {} words of scratch", rows.keys.elements(), args.scratch.elements());
 }
 
 void check_part(bool is_part, int64_t first_id) {
