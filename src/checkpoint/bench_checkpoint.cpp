@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <optional>
 #include <random>
 
 #include "checkpoint/shard_image.h"
@@ -33,11 +34,6 @@ std::vector<ShardContent::Piece> pieces_of(int64_t bytes) {
   return pieces;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
-  return values[values.size() / 2];
-}
-
 class Bench {
  public:
   explicit Bench(const CheckpointBench& bench)
@@ -50,47 +46,53 @@ class Bench {
   }
 
   std::vector<RatePair> run() {
-    std::vector<RatePair> rates = {measure(
-                                       "write", [&] { write_raw(); }, [&] { write_checkpoint(); }),
-                                   measure(
-                                       "read", [&] { read_raw(); }, [&] { read_checkpoint(); })};
-    remove_files();
+    std::vector<RatePair> rates = {measure_writes(), measure_reads()};
+    remove_raw();
+    remove_checkpoint();
     if (bench_.device == Device::cuda) rates.push_back(measure_device_copies());
     return rates;
   }
 
  private:
-  RatePair measure(const std::string& what, const std::function<void()>& raw, const std::function<void()>& checkpoint) {
-    std::vector<double> raw_rates;
-    std::vector<double> checkpoint_rates;
-    for (int round = 0; round < bench_.rounds; ++round) {
-      // Disks that others share are quick for a while and then are not: neither is always the first.
-      const bool raw_first = round % 2 == 0;
-      if (raw_first) raw_rates.push_back(rate_of(raw));
-      checkpoint_rates.push_back(rate_of(checkpoint));
-      if (!raw_first) raw_rates.push_back(rate_of(raw));
-    }
-    return {what, median(std::move(raw_rates)), median(std::move(checkpoint_rates))};
-  }
-
-  double rate_of(const std::function<void()>& action) const {
+  // Seconds of all rounds.
+  struct Spent {
+    double raw = 0.0;
+    double checkpoint = 0.0;
+  };
+  static void add_seconds(double& spent, const std::function<void()>& action) {
     const double begin = monotonic_seconds();
     action();
-    return static_cast<double>(image_.bytes()) / (monotonic_seconds() - begin);
+    spent += monotonic_seconds() - begin;
+  }
+  // Disks that others share are quick for a while and then are not: neither is always the first.
+  static void add_both(Spent& spent, int64_t turn, const std::function<void()>& raw,
+                       const std::function<void()>& checkpoint) {
+    if (turn % 2 == 0) add_seconds(spent.raw, raw);
+    add_seconds(spent.checkpoint, checkpoint);
+    if (turn % 2 != 0) add_seconds(spent.raw, raw);
+  }
+  RatePair rates_of(const std::string& what, const Spent& spent) const {
+    const double bytes = static_cast<double>(image_.bytes()) * bench_.rounds;
+    return {what, bytes / spent.raw, bytes / spent.checkpoint};
   }
 
   fs::path raw_file() const { return bench_.directory / "raw"; }
-  Store store() const { return Store(bench_.directory / "checkpoints", 1); }
+  fs::path checkpoints() const { return bench_.directory / "checkpoints"; }
+  Store store() const { return Store(checkpoints(), 1); }
+  fs::path shard_file() const {
+    const Loaded loaded = store().open(1);
+    return loaded.path() / loaded.manifest().shards.front().file;
+  }
+  void remove_raw() const { ::unlink(raw_file().c_str()); }
+  void remove_checkpoint() const { fs::remove_all(checkpoints()); }
 
   void write_raw() const {
-    ::unlink(raw_file().c_str());
     File file = File::create_new(raw_file());
     write_image(file, image_.memory());
     file.sync();
   }
 
   void write_checkpoint() {
-    fs::remove_all(bench_.directory / "checkpoints");
     Store target = store();
     auto digests = std::async(std::launch::async, [&] { return digests_of(image_.memory(), pool_); });
     const ShardContent content{.pieces = image_.pieces(), .write = [&](File& file) {
@@ -101,27 +103,36 @@ class Bench {
     target.commit(merge({part}, "bench"));
   }
 
-  void read_raw() const {
-    File file = File::open_for_reading(raw_file());
-    file.forget_cache();
-    std::vector<std::byte> room(static_cast<size_t>(kTensorBytes));
-    for (int64_t offset = 0; offset < file.size(); offset += kTensorBytes) {
-      const auto bytes = static_cast<size_t>(std::min(kTensorBytes, file.size() - offset));
-      file.read_at(offset, std::span(room).first(bytes));
+  RatePair measure_writes() {
+    Spent spent;
+    for (int round = 0; round < bench_.rounds; ++round) {
+      remove_raw();
+      remove_checkpoint();
+      add_both(
+          spent, round, [&] { write_raw(); }, [&] { write_checkpoint(); });
     }
+    return rates_of("write", spent);
   }
 
-  void read_checkpoint() const {
-    Loaded loaded = store().open(1);
-    File::open_for_reading(loaded.path() / loaded.manifest().shards.front().file).forget_cache();
+  // Tensor by tensor in turn: how quick a disk is may change within a second.
+  RatePair measure_reads() {
+    Spent spent;
     std::vector<std::byte> room(static_cast<size_t>(kTensorBytes));
-    for (const TensorInfo& tensor : loaded.manifest().tensors)
-      loaded.load_tensor(tensor.kind, tensor.name, Tensor(room.data(), tensor.dtype, tensor.shape));
-  }
-
-  void remove_files() const {
-    ::unlink(raw_file().c_str());
-    fs::remove_all(bench_.directory / "checkpoints");
+    for (int round = 0; round < bench_.rounds; ++round) {
+      const File file = File::open_for_reading(raw_file());
+      file.forget_cache();
+      File::open_for_reading(shard_file()).forget_cache();
+      std::optional<Loaded> loaded;
+      add_seconds(spent.checkpoint, [&] { loaded.emplace(store().open(1)); });
+      for (int64_t i = 0; i < std::ssize(loaded->manifest().tensors); ++i) {
+        const TensorInfo& tensor = loaded->manifest().tensors[static_cast<size_t>(i)];
+        const Tensor into(room.data(), tensor.dtype, tensor.shape);
+        add_both(
+            spent, i, [&] { file.read_at(i * kTensorBytes, room); },
+            [&] { loaded->load_tensor(tensor.kind, tensor.name, into); });
+      }
+    }
+    return rates_of("read", spent);
   }
 
   // One large copy to memory that the driver gave, against the copies of a snapshot to memory that outlives the
@@ -132,24 +143,27 @@ class Bench {
     Arena arena("bench", Device::cuda, image_.bytes() + Arena::kAlignment);
     const Tensor all = arena.allocate("all", DType::i32, {image_.bytes() / size_of(DType::i32)});
     const StagingMemory pinned(Device::cuda, all.bytes(), "bench");
-    return measure(
-        "copy from the GPU",
-        [&] {
-          copy(stream, all, Tensor(pinned.data(), all.dtype, all.shape));
-          stream.wait();
-        },
-        [&] {
-          int64_t offset = 0;
-          std::vector<TensorCopy> copies;
-          for (size_t i = 0; i < image_.pieces().size(); ++i) {
-            const Tensor to = image_.tensor(i);
-            auto* from = static_cast<std::byte*>(all.data) + offset;
-            copies.push_back({.from = Tensor(from, to.dtype, to.shape, Device::cuda), .to = to});
-            offset += to.bytes();
-          }
-          copy(stream, copies);
-          stream.wait();
-        });
+    int64_t offset = 0;
+    std::vector<TensorCopy> copies;
+    for (size_t i = 0; i < image_.pieces().size(); ++i) {
+      const Tensor to = image_.tensor(i);
+      auto* from = static_cast<std::byte*>(all.data) + offset;
+      copies.push_back({.from = Tensor(from, to.dtype, to.shape, Device::cuda), .to = to});
+      offset += to.bytes();
+    }
+    Spent spent;
+    for (int round = 0; round < bench_.rounds; ++round) {
+      const auto copy_raw = [&] {
+        copy(stream, all, Tensor(pinned.data(), all.dtype, all.shape));
+        stream.wait();
+      };
+      const auto copy_pieces = [&] {
+        copy(stream, copies);
+        stream.wait();
+      };
+      add_both(spent, round, copy_raw, copy_pieces);
+    }
+    return rates_of("copy from the GPU", spent);
   }
 
   const CheckpointBench& bench_;

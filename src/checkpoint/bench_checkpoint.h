@@ -12,7 +12,7 @@ namespace megalith::checkpoint {
 struct CheckpointBench {
   std::filesystem::path directory;  // where files are made and removed
   int64_t bytes = int64_t{2} << 30;
-  int rounds = 3;
+  int rounds = 4;
   Device device = Device::cpu;
 };
 
@@ -24,7 +24,7 @@ struct RatePair {
 };
 
 // Writes, reads and, where there is a GPU, copies from it, in turns: first as plainly as the machine can, then as a
-// checkpoint with all its digests. The median of each.
+// checkpoint with all its digests. All rounds together.
 std::vector<RatePair> bench_checkpoint(const CheckpointBench& bench);
 
 // A table for people.

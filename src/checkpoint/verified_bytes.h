@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,8 @@
 namespace megalith::checkpoint {
 
 // A shard's bytes, each checked against its chunk's digest before it is handed out, in memory, so that nothing can
-// change between the check and the use. Cheap when read front to back: it keeps what nobody has asked for yet of the
-// last chunk, and several threads read and digest the chunks of a long stretch. Not thread-safe.
+// change between the check and the use. Cheap when read front to back: it keeps the last chunk of which only a part was
+// wanted, and several threads read and digest the chunks of a long stretch. Not thread-safe.
 class VerifiedBytes {
  public:
   // Throws a data error if they are not as many as they should be. `expected` must outlive it.
@@ -22,21 +23,16 @@ class VerifiedBytes {
   void verify_chunk(int64_t index);
 
  private:
-  // Reads `count` chunks from `first` on, into one room and the rest of the last into the other.
-  void read_chunks(int64_t first, int64_t count, std::span<std::byte> into, std::span<std::byte> rest) const;
-  // False: it is damaged.
-  bool read_chunk(int64_t index, std::span<std::byte> into, std::span<std::byte> rest) const;
-  // From the first byte of a chunk on. The number of bytes that have come: all, or up to a chunk that is cached.
-  int64_t read_from_chunk(int64_t first, std::span<std::byte> into);
+  using RoomOf = std::function<std::span<std::byte>(int64_t chunk)>;
+  void read_chunks(int64_t first, int64_t last, const RoomOf& room_of, const std::function<void()>& before) const;
+  void read_chunk(int64_t index, std::span<std::byte> into) const;
   void fill_cache(int64_t index);
-  std::span<std::byte> make_cache(int64_t index, int64_t without);
   int64_t chunk_size(int64_t index) const;
 
   std::unique_ptr<ByteSource> source_;
   const FileDigests* expected_;
-  std::vector<std::byte> cache_;  // of a chunk, from some byte to its end
+  std::vector<std::byte> cache_;  // a chunk
   int64_t cached_ = -1;
-  int64_t cache_begin_ = 0;
 };
 
 }  // namespace megalith::checkpoint

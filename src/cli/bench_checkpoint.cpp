@@ -15,7 +15,7 @@ namespace {
 struct Options {
   std::string directory = "checkpoint-bench";
   uint64_t bytes = uint64_t{2} << 30;
-  int rounds = 3;
+  int rounds = 4;
   config::Trainer trainer;
 };
 
