@@ -41,8 +41,10 @@ class Sizes {
   int64_t batch() const {
     const int64_t of_micro_batch = 4 * Arena::footprint(DType::i32, tokens()) + Arena::footprint(main_, tokens()) +
                                    Arena::footprint(DType::i64, in_.batch) + Arena::footprint(DType::i32, in_.batch) +
-                                   Arena::footprint(DType::i32, in_.document_bounds);
-    return in_.batches * of_micro_batch + Arena::footprint(main_, tokens()) + 2 * Arena::kAlignment;
+                                   Arena::footprint(DType::i32, in_.document_bounds) +
+                                   in_.orders_of_rows * 2 * Arena::footprint(DType::i32, tokens());
+    return in_.batches * of_micro_batch + Arena::footprint(DType::i32, in_.order_scratch_elements) +
+           Arena::footprint(main_, tokens()) + 2 * Arena::kAlignment;
   }
 
  private:
@@ -133,7 +135,7 @@ class Sizes {
   }
   int64_t embedding() const {
     if (!in_.has_embedding) return 0;
-    return gathered() + Arena::footprint(DType::i32, in_.embedding_scratch_elements);
+    return gathered() + Arena::footprint(DType::f32, in_.embedding_scratch_elements);
   }
 
   const MemoryInputs& in_;

@@ -59,6 +59,8 @@ struct MemoryInputs {
   int64_t up_bias_scratch_elements = 0;      // of the first MLP matrix
   int64_t hidden_bias_scratch_elements = 0;  // of the output projections
   int64_t embedding_scratch_elements = 0;
+  int64_t orders_of_rows = 0;  // that a micro batch has for the embedding's backward pass
+  int64_t order_scratch_elements = 0;
   int64_t reduction_bytes = 0;  // for gradients that travel in another type
   int64_t outside_bytes = 0;    // what the program and its libraries take outside the arenas
 };

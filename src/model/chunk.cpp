@@ -60,7 +60,7 @@ void Chunk::backward(const Context& context, const Pass& pass) {
   for (size_t group = groups_.size(); group-- > 0;) backward_group(context, pass, group);
   if (!embedding_) return;
   const TraceRange range("backward, embedding");
-  embedding_->backward(context, pass.ids, pass.gradient);
+  embedding_->backward(context, pass.ids, pass.order, pass.gradient);
   tell(&LayerHooks::after_backward, context, kEmbeddingLayer);
 }
 

@@ -29,11 +29,12 @@ struct ChunkMemory {
 // One micro batch on its way through a chunk. The pieces of the residual stream (rows, C) are the caller's.
 struct Pass {
   int64_t slot = 0;
-  Tensor input;     // before the first block; the embedding writes it
-  Tensor output;    // behind the last block
-  Tensor gradient;  // of the output; backward turns it into that of the input. The head writes it in forward
-  Tensor ids;       // (tokens) i32, for the embedding
-  Targets targets;  // for the head
+  Tensor input;         // before the first block; the embedding writes it
+  Tensor output;        // behind the last block
+  Tensor gradient;      // of the output; backward turns it into that of the input. The head writes it in forward
+  Tensor ids;           // (tokens) i32, for the embedding
+  ops::RowOrder order;  // of the ids, for its backward pass on a GPU
+  Targets targets;      // for the head
 };
 
 class Chunk {

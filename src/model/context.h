@@ -7,6 +7,7 @@
 #include "core/stream.h"
 #include "model/deferred_products.h"
 #include "ops/dropout.h"
+#include "ops/row_order.h"
 #include "parallel/context_split.h"
 #include "parallel/tensor_region.h"
 
@@ -56,6 +57,7 @@ struct Context {
   Tensor document_starts = {};  // (tokens) i32: where attention stops looking back; absent: at the sample's start
   Tensor document_bounds = {};  // as ops/attention.h has them; absent: of too many documents, or of none
   Tensor positions = {};        // (tokens) i32; absent: counted along the sequence
+  ops::RowOrder positions_order = {};
   uint64_t seed = 0;
   const uint64_t* step = nullptr;  // in the memory of the stream's device
   bool training = false;           // dropout is drawn

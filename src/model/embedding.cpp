@@ -37,7 +37,7 @@ void Embedding::forward(const Context& context, Tensor ids, Tensor out) const {
   }
 }
 
-void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) const {
+void Embedding::backward(const Context& context, Tensor ids, const ops::RowOrder& order, Tensor gradient) const {
   const ops::Dropout dropout = context.dropout_of_rows(config_.hidden_dropout, kLayer, DropoutSite::embedding);
   if (dropout.probability > 0.0) ops::dropout_add(context.stream, {.x = gradient, .y = gradient, .dropout = dropout});
   const ArenaScope scope(context.scratch);
@@ -52,10 +52,12 @@ void Embedding::backward(const Context& context, Tensor ids, Tensor gradient) co
                            .tokens_gradient = tokens_.gradient,
                            .positions_gradient = positions_gradient,
                            .positions = context.positions,
+                           .order = order,
+                           .positions_order = context.positions_order,
                            .length = context.length,
                            .is_part = context.tensor.is_divided(),
                            .first_id = first_id(context),
-                           .scratch = context.scratch.allocate("embedding.order", DType::i32, {scratch})});
+                           .scratch = context.scratch.allocate("embedding.parts", DType::f32, {scratch})});
 }
 
 }  // namespace megalith::model

@@ -14,7 +14,7 @@ class Embedding {
   // ids (tokens) i32 -> out (rows, C)
   void forward(const Context& context, Tensor ids, Tensor out) const;
   // Adds to the tables' gradients. Overwrites `gradient` (rows, C).
-  void backward(const Context& context, Tensor ids, Tensor gradient) const;
+  void backward(const Context& context, Tensor ids, const ops::RowOrder& order, Tensor gradient) const;
 
  private:
   // Tensor-parallel ranks divide the rows of the token table; the first adds the positions.

@@ -54,8 +54,11 @@ void add_scratch(cost::MemoryInputs& inputs, const StageRequest& request, const 
     inputs.up_bias_scratch_elements = ops::column_sum_scratch(plan.shape.tokens(), c.up_width());
     inputs.hidden_bias_scratch_elements = ops::column_sum_scratch(plan.shape.rows, c.hidden);
   }
-  if (request.training)
-    inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, plan.shape.tokens(), c.hidden);
+  if (!request.training) return;
+  inputs.embedding_scratch_elements = ops::embedding_backward_scratch(request.device, plan.shape.tokens(), c.hidden);
+  if (!orders_rows(request, plan)) return;
+  inputs.orders_of_rows = c.learned_positions ? 2 : 1;
+  inputs.order_scratch_elements = ops::row_order_scratch(request.device, plan.shape.tokens());
 }
 
 }  // namespace
@@ -65,6 +68,10 @@ int64_t document_room(const StageRequest& request, const StagePlan& plan) {
   const bool has_use = c.masks_documents && c.attention_dropout == 0.0 && c.compute == DType::bf16 &&
                        request.device == Device::cuda && request.layout.context == 1;
   return has_use ? ops::document_room(plan.shape.tokens()) : 0;
+}
+
+bool orders_rows(const StageRequest& request, const StagePlan& plan) {
+  return request.device == Device::cuda && request.training && plan.parts.front().has_embedding;
 }
 
 cost::MemoryTable memory_of_plan(const StageRequest& request, const StagePlan& plan,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/op.h"
+#include "ops/row_order.h"
 
 namespace megalith::ops {
 
@@ -29,21 +29,20 @@ struct EmbeddingBackward {
   Tensor tokens_gradient;          // (V,C) main dtype
   Tensor positions_gradient = {};  // (P,C) main dtype
   Tensor positions = {};           // (N) i32
+  RowOrder order = {};             // of the ids: for a GPU; the CPU needs none
+  RowOrder positions_order = {};   // the same, where there are positions
   int64_t length = 0;
   bool is_part = false;
   int64_t first_id = 0;
-  Tensor scratch = {};  // i32, embedding_backward_scratch(N, C) elements
+  Tensor scratch = {};  // f32, embedding_backward_scratch(N, C) elements
 };
 MEGALITH_OP(embedding_backward, EmbeddingBackward)
 
-// A GPU sorts the rows by their ids: keys and rows before and after, what the sort itself takes, and two sums of rows
-// for each window of the order. The CPU needs none.
-constexpr int64_t kSortScratch = 1 << 20;
+// A GPU adds up rows in parts: two for each window of their order. The CPU needs none.
 constexpr int64_t kEmbeddingWindow = 32;
 constexpr int64_t embedding_backward_scratch(Device device, int64_t rows, int64_t cols) {
-  if (device == Device::cpu) return 0;
   const int64_t windows = (rows + kEmbeddingWindow - 1) / kEmbeddingWindow;
-  return 4 * rows + 2 * windows * cols + kSortScratch;
+  return device == Device::cpu ? 0 : 2 * windows * cols;
 }
 
 }  // namespace megalith::ops

@@ -142,6 +142,9 @@ OpCost cost_of(const EmbeddingBackward& args) {
   return memory_cost(
       bytes_of(args.dout, args.ids) + 2.0 * rows * static_cast<double>(args.dout.cols()) * main + positions, args.dout);
 }
+OpCost cost_of(const OrderRows& args) {
+  return memory_cost(bytes_of(args.given, args.order.keys, args.order.rows), args.given);
+}
 OpCost cost_of(const NormForward& args) {
   return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x);
 }

@@ -6,7 +6,8 @@
 
 namespace megalith::train {
 
-BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes) : sizes_(sizes) {
+BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes)
+    : sizes_(sizes), side_(stream.pool(), stream.device()) {
   const int64_t tokens = sizes.batch * sizes.length;
   for (int64_t i = 0; i < sizes.count; ++i) {
     Room& room = rooms_.emplace_back();
@@ -23,6 +24,16 @@ BatchBuffers::BatchBuffers(Stream& stream, Arena& arena, const Sizes& sizes) : s
     }
     const int64_t units = (arena.used() - begin) / size_of(DType::i32);
     room.bytes = Tensor(room.all.ids.data, DType::i32, {units}, stream.device());
+    const auto order = [&] {
+      return ops::RowOrder{.keys = arena.allocate("ordered keys", DType::i32, {tokens}),
+                           .rows = arena.allocate("ordered rows", DType::i32, {tokens})};
+    };
+    if (sizes.ordered_ids > 0) room.all.order = order();
+    if (sizes.ordered_positions > 0) room.all.positions_order = order();
+  }
+  if (sizes.ordered_ids > 0) {
+    const int64_t elements = ops::row_order_scratch(stream.device(), tokens);
+    order_scratch_ = arena.allocate("order", DType::i32, {elements});
   }
   const int64_t bytes = rooms_.front().bytes.bytes();
   for (int i = 0; i < kStagings; ++i) {
@@ -60,6 +71,21 @@ void BatchBuffers::upload(Stream& stream, int64_t number, const data::MicroBatch
   });
   copy(stream, Tensor(staging.memory->data(), room.bytes.dtype, room.bytes.shape), room.bytes);
   staging.uploaded.record(stream);
+}
+
+void BatchBuffers::start_order(Stream& stream, int64_t number) {
+  Room& room = rooms_[static_cast<size_t>(number)];
+  if (!room.all.order) return;
+  const auto order = [&](const Tensor& given, int64_t limit, const ops::RowOrder& into) {
+    if (!given || !into) return ops::RowOrder();
+    ops::order_rows(side_, {.given = given, .limit = limit, .order = into, .scratch = order_scratch_});
+    return into;
+  };
+  room.uploaded.record(stream);
+  room.uploaded.hold(side_);
+  room.seen.order = order(room.seen.ids, sizes_.ordered_ids, room.all.order);
+  room.seen.positions_order = order(room.seen.positions, sizes_.ordered_positions, room.all.positions_order);
+  room.ordered.record(side_);
 }
 
 // Empty where there are none, no room for any, or too many.

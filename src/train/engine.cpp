@@ -80,6 +80,7 @@ Engine::Engine(const EngineOptions& options, comm::World* world)
                  .batch = arenas_.batch,
                  .deferred_bytes_per_layer = memory_.deferred_bytes_per_layer,
                  .document_room = document_room(options.stage, plan_),
+                 .orders_rows = orders_rows(options.stage, plan_),
                  .split = {.length = options.stage.length, .ranks = options.stage.layout.context, .rank = place_.cp},
                  .scalars = scalars_,
                  .seed = options.seed,

@@ -17,7 +17,10 @@ Stage::Stage(const StageParts& parts)
                 .batch = parts.plan.shape.batch,
                 .length = parts.plan.shape.length,
                 .count = parts.plan.batches(),
-                .document_room = parts.document_room}) {
+                .document_room = parts.document_room,
+                .ordered_ids = parts.orders_rows ? parts.plan.config.padded_vocabulary : 0,
+                .ordered_positions =
+                    parts.orders_rows && parts.plan.config.learned_positions ? parts.plan.config.max_positions : 0}) {
   const model::StagePlan& plan = parts.plan;
   for (size_t i = 0; i < plan.parts.size(); ++i) {
     chunks_.push_back(std::make_unique<model::Chunk>(plan.config, parts.store, rope_, plan.parts[i],
@@ -61,6 +64,7 @@ void Stage::act(const Step& step, const std::vector<data::MicroBatch>& micro_bat
   for (const size_t exchange : operands.waits_for) exchanges_[exchange].wait(parts_.stream);
   if (operands.loads_batch) {
     batches_.upload(parts_.stream, operands.batch, share(micro_batches[static_cast<size_t>(action.micro_batch)]));
+    if (step.training) batches_.start_order(parts_.stream, operands.batch);
   }
   switch (action.kind) {
     case ActionKind::forward:
@@ -117,6 +121,7 @@ void Stage::backward(const Step& step) {
     chunk.backward_weight(parts_.stream, step.operands().slot);
     return;
   }
+  if (chunk.part().has_embedding) batches_.wait_for_order(parts_.stream, step.operands().batch);
   if (step.action().kind == ActionKind::backward_input) {
     chunk.backward_input(context(step), pass(step));
     return;
@@ -220,6 +225,7 @@ model::Context Stage::context(const Step& step) const {
           .document_starts = batch.document_starts,
           .document_bounds = batch.document_bounds,
           .positions = batch.positions,
+          .positions_order = batch.positions_order,
           .seed = parts_.seed,
           .step = &parts_.scalars->step,
           .training = step.training,
@@ -237,6 +243,7 @@ model::Pass Stage::pass(const Step& step) const {
           .output = stream_buffer(operands.output),
           .gradient = stream_buffer(operands.gradient),
           .ids = batch.ids,
+          .order = batch.order,
           .targets = {.ids = batch.targets,
                       .weights = batch.weights,
                       .losses = losses_,
@@ -248,8 +255,10 @@ data::MicroBatch Stage::share(const data::MicroBatch& micro_batch) const {
 }
 
 void Stage::rehearse(const data::MicroBatch& example) {
-  batches_.upload(parts_.stream, 0, share(example));
   const bool training = !parts_.plan.training.schedule.empty();
+  batches_.upload(parts_.stream, 0, share(example));
+  if (training) batches_.start_order(parts_.stream, 0);
+  batches_.wait_for_order(parts_.stream, 0);
   for (size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     for (const int64_t micro_batch : {0, 1}) {
       parallel::StepProgram program{

@@ -25,6 +25,7 @@ struct StageParts {
   Arena& batch;
   int64_t deferred_bytes_per_layer = 0;
   int64_t document_room = 0;
+  bool orders_rows = false;
   parallel::ContextSplit split = {};
   const ops::StepScalars* scalars = nullptr;  // in the memory of the device
   uint64_t seed = 0;                          // of dropout

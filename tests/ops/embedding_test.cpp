@@ -71,9 +71,20 @@ Reference naive_forward(const Case& c) {
   };
 }
 
-Buffer backward_scratch(Stream& stream, int64_t rows, int64_t cols) {
-  return Buffer(DType::i32, 1, embedding_backward_scratch(stream.device(), rows, cols));
-}
+// Of the rows by their keys, as a GPU needs it.
+class Ordered {
+ public:
+  Ordered(Stream& stream, const Buffer& given, int64_t limit)
+      : keys_(DType::i32, 1, given.vector().elements()),
+        rows_(DType::i32, 1, given.vector().elements()),
+        scratch_(DType::i32, 1, row_order_scratch(stream.device(), given.vector().elements())) {
+    order_rows(stream, {.given = given.vector(), .limit = limit, .order = order(), .scratch = scratch_.vector()});
+  }
+  RowOrder order() const { return {.keys = keys_.vector(), .rows = rows_.vector()}; }
+
+ private:
+  Buffer keys_, rows_, scratch_;
+};
 
 // With "given_positions" in the inputs: those of the rows, in place of positions along the sample.
 Runner run_backward(const Case& c) {
@@ -83,14 +94,18 @@ Runner run_backward(const Case& c) {
     const Buffer dout(dtype, c.batch * c.length, c.cols, c.gap, in.at("dout"));
     const Buffer tokens(main, c.vocabulary, c.cols, c.gap, Values(static_cast<size_t>(c.vocabulary * c.cols)));
     const Buffer positions(main, positions_of(c), c.cols, c.gap, Values(static_cast<size_t>(positions_of(c) * c.cols)));
-    const Buffer scratch = backward_scratch(stream, c.batch * c.length, c.cols);
+    const Buffer scratch(DType::f32, 1, embedding_backward_scratch(stream.device(), c.batch * c.length, c.cols));
     const bool given = in.contains("given_positions");
     const Buffer row_positions = vector_of(DType::i32, given ? in.at("given_positions") : Values(1));
+    const Ordered order(stream, ids, c.is_part() ? c.whole : c.vocabulary);
+    const Ordered positions_order(stream, row_positions, positions_of(c));
     embedding_backward(stream, {.dout = dout.tensor(),
                                 .ids = ids.vector(),
                                 .tokens_gradient = tokens.tensor(),
                                 .positions_gradient = c.positions ? positions.tensor() : Tensor(),
                                 .positions = given ? row_positions.vector() : Tensor(),
+                                .order = order.order(),
+                                .positions_order = given ? positions_order.order() : RowOrder(),
                                 .length = c.length,
                                 .is_part = c.is_part(),
                                 .first_id = c.first_id,

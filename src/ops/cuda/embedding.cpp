@@ -14,26 +14,27 @@ static_assert(kScatterWindow == kEmbeddingWindow);
 
 // gradient += the rows of dout by their keys. With positions: along the samples.
 struct Scatter {
-  Tensor keys;
+  const RowOrder& order;
   int64_t first_key = 0;
   Tensor gradient;
   Tensor positions_gradient = {};
   int64_t length = 0;
 };
 
-void scatter(Stream& stream, const EmbeddingBackward& args, const Scatter& rows) {
-  const bool fits = launch_scatter({.extent = extent_of(args.dout),
-                                    .dout = matrix_of(args.dout),
-                                    .keys = rows.keys.as<int32_t>(),
-                                    .first_key = rows.first_key,
-                                    .limit = rows.gradient.rows(),
-                                    .gradient = matrix_of(rows.gradient),
-                                    .positions_gradient = matrix_of(rows.positions_gradient),
-                                    .length = rows.length,
-                                    .scratch = args.scratch.as<int32_t>(),
-                                    .scratch_elements = args.scratch.elements()},
-                                   stream.native());
-  MEGALITH_CHECK(fits, "{} rows do not fit into {} words of scratch", rows.keys.elements(), args.scratch.elements());
+void scatter(Stream& stream, const EmbeddingBackward& args, const Scatter& by) {
+  check_vector(by.order.keys, "keys", DType::i32, args.dout.rows());
+  check_vector(by.order.rows, "rows", DType::i32, args.dout.rows());
+  launch_scatter({.extent = extent_of(args.dout),
+                  .dout = matrix_of(args.dout),
+                  .keys = by.order.keys.as<int32_t>(),
+                  .rows = by.order.rows.as<int32_t>(),
+                  .first_key = by.first_key,
+                  .limit = by.gradient.rows(),
+                  .gradient = matrix_of(by.gradient),
+                  .positions_gradient = matrix_of(by.positions_gradient),
+                  .length = by.length,
+                  .parts = args.scratch.as<float>()},
+                 stream.native());
 }
 
 void check_part(bool is_part, int64_t first_id) {
@@ -75,16 +76,16 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& args) {
   check_matrix(args.tokens_gradient, "tokens_gradient", DType::f32, args.tokens_gradient.rows(), cols);
   check_vector(args.ids, "ids", DType::i32, rows);
   check_part(args.is_part, args.first_id);
-  check_scratch(args.scratch, DType::i32, embedding_backward_scratch(Device::cuda, rows, cols));
+  check_scratch(args.scratch, DType::f32, embedding_backward_scratch(Device::cuda, rows, cols));
   MEGALITH_CHECK(rows < std::numeric_limits<int32_t>::max() / 2 && cols < std::numeric_limits<int32_t>::max() / 2,
                  "dout is {}", to_string(args.dout.shape));
-  Scatter tokens{.keys = args.ids, .first_key = args.first_id, .gradient = args.tokens_gradient};
+  Scatter tokens{.order = args.order, .first_key = args.first_id, .gradient = args.tokens_gradient};
   if (args.positions_gradient) {
     const int64_t limit = args.positions_gradient.rows();
     check_matrix(args.positions_gradient, "positions_gradient", DType::f32, limit, cols);
     const RowPositions positions = positions_of(args.positions, 0, args.length, rows, limit);
     if (args.positions) {
-      scatter(stream, args, {.keys = args.positions, .gradient = args.positions_gradient});
+      scatter(stream, args, {.order = args.positions_order, .gradient = args.positions_gradient});
     } else {
       tokens.positions_gradient = args.positions_gradient;
       tokens.length = positions.length;

@@ -20,9 +20,10 @@ constexpr uint32_t kNoKey = 0xffffffffu;
 template <class T>
 struct ScatterOperands {
   Rows<T> dout;
-  const uint32_t* keys;  // sorted
-  const uint32_t* rows;
+  const int32_t* keys;  // sorted
+  const int32_t* rows;
   int count;
+  uint32_t first_key;
   uint32_t limit;
   Rows<float> gradient;
   int cols;
@@ -109,13 +110,13 @@ struct RowSums {
   }
 };
 
-// The sorted order, as the lanes of a warp read it.
+// The sorted order, as the lanes of a warp read it. A key before the first is beyond the limit, too.
 template <class T>
 __device__ uint32_t key_at(const ScatterOperands<T>& args, int place) {
-  return 0 <= place && place < args.count ? args.keys[place] : kNoKey;
+  return 0 <= place && place < args.count ? static_cast<uint32_t>(args.keys[place]) - args.first_key : kNoKey;
 }
 template <class T>
-__device__ uint32_t row_at(const ScatterOperands<T>& args, int place) {
+__device__ int32_t row_at(const ScatterOperands<T>& args, int place) {
   return place < args.count ? args.rows[place] : 0;
 }
 __device__ inline int lanes_with(uint32_t key_of_lane, uint32_t key) {
@@ -155,7 +156,7 @@ __device__ LongParts long_parts(const ScatterOperands<T>& args, int begin) {
 
 // Leaves the sums of the parts of long runs in the window that begins here.
 template <class T, int kWidth>
-__device__ void leave_parts(const ScatterOperands<T>& args, const Span<kWidth>& span, int begin, uint32_t rows) {
+__device__ void leave_parts(const ScatterOperands<T>& args, const Span<kWidth>& span, int begin, int32_t rows) {
   const LongParts long_runs = long_parts(args, begin);
   const auto leave = [&](int first, int count, int64_t part) {
     if (count == 0) return;
@@ -177,7 +178,7 @@ __device__ void scatter_run(const ScatterOperands<T>& args, const Span<kWidth>& 
   const uint32_t previous = key_at(args, place - 1);
   const uint32_t key = key_at(args, place);
   const uint32_t next = key_at(args, place + 1 + lane);
-  const uint32_t rows = row_at(args, place + lane);
+  const int32_t rows = row_at(args, place + lane);
   const int more = lanes_with(next, key);
   if (key < args.limit && key != previous && more < kWindow) {
     const GradientRow<kWidth> gradient(span, args.gradient.at(key, 0));
@@ -249,33 +250,19 @@ void launch_sums(const ScatterOperands<T>& args, void* stream) {
 
 }  // namespace
 
-bool launch_scatter(const ScatterLaunch& args, void* stream) {
+void launch_scatter(const ScatterLaunch& args, void* stream) {
   const int64_t count = args.extent.rows;
   const int64_t cols = args.extent.cols;
-  if (count == 0 || cols == 0) return true;
-  const auto at_256_bytes = [](int64_t elements) { return divide_up(elements, 64) * 64; };
-  const int64_t parts_at = at_256_bytes(4 * count);
-  const int64_t sort_at = at_256_bytes(parts_at + 2 * divide_up(count, kWindow) * cols);
-  auto* keys = reinterpret_cast<uint32_t*>(args.scratch);
-  uint32_t* rows = keys + 2 * count;
-  const SortLaunch sort{args.keys,
-                        args.first_key,
-                        args.limit,
-                        keys,
-                        rows,
-                        count,
-                        args.scratch + sort_at,
-                        (args.scratch_elements - sort_at) * 4};
-  const int half = launch_sort(sort, stream);
-  if (half < 0) return false;
+  if (count == 0 || cols == 0) return;
   const int64_t positions = args.length < count ? args.length : count;
   dispatch(args.extent.element, [&](auto zero) {
     using T = decltype(zero);
     constexpr int kWidth = kFullWidth<float>;
     const ScatterOperands<T> operands{Rows<T>(args.dout),
-                                      keys + half * count,
-                                      rows + half * count,
+                                      args.keys,
+                                      args.rows,
                                       static_cast<int>(count),
+                                      static_cast<uint32_t>(args.first_key),
                                       static_cast<uint32_t>(args.limit),
                                       Rows<float>(args.gradient),
                                       static_cast<int>(cols),
@@ -283,7 +270,7 @@ bool launch_scatter(const ScatterLaunch& args, void* stream) {
                                       Rows<float>(args.positions_gradient),
                                       static_cast<int>(positions),
                                       static_cast<int>(args.length),
-                                      Rows<float>(Matrix{args.scratch + parts_at, cols})};
+                                      Rows<float>(Matrix{args.parts, cols})};
     if (cols % kWidth == 0 && rows_aligned(args.dout, count, sizeof(T), kWidth * sizeof(T)) &&
         rows_aligned(args.gradient, args.limit, sizeof(float)) &&
         rows_aligned(args.positions_gradient, positions, sizeof(float))) {
@@ -292,7 +279,6 @@ bool launch_scatter(const ScatterLaunch& args, void* stream) {
       launch_sums<T, 1>(operands, stream);
     }
   });
-  return true;
 }
 
 }  // namespace megalith::ops::cuda

@@ -22,35 +22,20 @@ void launch_embedding_forward(const EmbeddingForwardLaunch& args, void* stream);
 constexpr int kScatterWindow = 32;
 
 // gradient[key - first_key] += the rows of dout that have this key, for keys in [first_key, first_key + limit).
+// keys and rows are those of a RowOrder.
 // Where there is a positions_gradient, positions_gradient[r % length] += row r of dout, r ascending.
 struct ScatterLaunch {
   Extent extent;  // of dout
   Matrix dout;
   const int32_t* keys = nullptr;
+  const int32_t* rows = nullptr;
   int64_t first_key = 0;
   int64_t limit = 0;
   Matrix gradient;                 // f32
   Matrix positions_gradient = {};  // f32
   int64_t length = 0;              // 0 where there is none
-  int32_t* scratch = nullptr;
-  int64_t scratch_elements = 0;
+  float* parts = nullptr;          // two rows for each window of the order
 };
-// False where the scratch is too small.
-bool launch_scatter(const ScatterLaunch& args, void* stream);
-
-// Sorts rows [0, count) by their keys, given[row] - first_key, rows of equal keys ascending. A key outside [0, limit)
-// becomes `limit`, which sorts last. keys and rows have two halves of `count` elements; the one that holds the result
-// is returned (0 or 1), or -1 where `temporary` is too small.
-struct SortLaunch {
-  const int32_t* given = nullptr;
-  int64_t first_key = 0;
-  int64_t limit = 0;
-  uint32_t* keys = nullptr;
-  uint32_t* rows = nullptr;
-  int64_t count = 0;
-  void* temporary = nullptr;
-  int64_t temporary_bytes = 0;
-};
-int launch_sort(const SortLaunch& args, void* stream);
+void launch_scatter(const ScatterLaunch& args, void* stream);
 
 }  // namespace megalith::ops::cuda

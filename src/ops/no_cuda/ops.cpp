@@ -68,6 +68,9 @@ void embedding_forward(Stream&, const EmbeddingForward&) {
 void embedding_backward(Stream&, const EmbeddingBackward&) {
   refuse("embedding_backward");
 }
+void order_rows(Stream&, const OrderRows&) {
+  refuse("order_rows");
+}
 void gemm(Stream&, const Gemm&) {
   refuse("gemm");
 }

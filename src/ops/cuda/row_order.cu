@@ -1,15 +1,15 @@
 #include <cub/device/device_radix_sort.cuh>
 
-#include "ops/cuda/embedding_launch.h"
 #include "ops/cuda/reduce.cuh"
+#include "ops/cuda/row_order_launch.h"
 #include "ops/cuda/vector.cuh"
 
 namespace megalith::ops::cuda {
 
 namespace {
 
-__device__ uint32_t key_of(const SortLaunch& args, int64_t row) {
-  const int64_t key = args.given[row] - args.first_key;
+__device__ uint32_t key_of(const RowOrderLaunch& args, int64_t row) {
+  const int32_t key = args.given[row];
   return static_cast<uint32_t>(0 <= key && key < args.limit ? key : args.limit);
 }
 
@@ -21,7 +21,8 @@ constexpr int kCountWarps = 32;               // of a block, each with a slice o
 constexpr int kCountRows = 2 * kWarp;         // of a block, two for each lane
 
 // A key and its row in one word, which compares as both do.
-__global__ void __launch_bounds__(kWarp* kCountWarps) counting_sort_kernel(const __grid_constant__ SortLaunch args) {
+__global__ void __launch_bounds__(kWarp* kCountWarps)
+    counting_sort_kernel(const __grid_constant__ RowOrderLaunch args) {
   __shared__ uint4 fours[kCountLimit / 4];
   __shared__ uint32_t counts[kCountWarps][kCountRows];
   auto* words = reinterpret_cast<uint32_t*>(fours);
@@ -60,19 +61,19 @@ __global__ void __launch_bounds__(kWarp* kCountWarps) counting_sort_kernel(const
   uint32_t place = 0;
 #pragma unroll
   for (int w = 0; w < kCountWarps; ++w) place += counts[w][thread];
-  args.keys[place] = words[row] >> kCountBits;
-  args.rows[place] = static_cast<uint32_t>(row);
+  args.keys[place] = static_cast<int32_t>(words[row] >> kCountBits);
+  args.rows[place] = row;
 }
 
 // ---- any number of rows ---------------------------------------------------------------------------------------------
 
 constexpr int kPrepareThreads = 256;
 
-__global__ void prepare_kernel(const __grid_constant__ SortLaunch args) {
+__global__ void prepare_kernel(const __grid_constant__ RowOrderLaunch args, uint32_t* keys, uint32_t* rows) {
   const uint32_t row = blockIdx.x * kPrepareThreads + threadIdx.x;
   if (row >= args.count) return;
-  args.keys[row] = key_of(args, row);
-  args.rows[row] = row;
+  keys[row] = key_of(args, row);
+  rows[row] = row;
 }
 
 int bits_of(int64_t value) {
@@ -83,23 +84,29 @@ int bits_of(int64_t value) {
 
 }  // namespace
 
-int launch_sort(const SortLaunch& args, void* stream) {
+bool launch_row_order(const RowOrderLaunch& args, void* stream) {
+  if (args.count == 0) return true;
   const auto on = static_cast<cudaStream_t>(stream);
   const int key_bits = bits_of(args.limit);
   if (args.count <= kCountLimit && key_bits + kCountBits <= 32) {
     counting_sort_kernel<<<static_cast<unsigned>(divide_up(args.count, kCountRows)), dim3(kWarp, kCountWarps), 0, on>>>(
         args);
-    return 0;
+    return true;
   }
-  prepare_kernel<<<static_cast<unsigned>(divide_up(args.count, kPrepareThreads)), kPrepareThreads, 0, on>>>(args);
-  cub::DoubleBuffer<uint32_t> keys(args.keys, args.keys + args.count);
-  cub::DoubleBuffer<uint32_t> rows(args.rows, args.rows + args.count);
+  auto* given_keys = reinterpret_cast<uint32_t*>(args.scratch);
+  uint32_t* given_rows = given_keys + args.count;
+  const int64_t tables_at = divide_up(2 * args.count, 64) * 64;  // cub wants 256 bytes
+  auto* keys = reinterpret_cast<uint32_t*>(args.keys);
+  auto* rows = reinterpret_cast<uint32_t*>(args.rows);
   const auto count = static_cast<int>(args.count);
   size_t needed = 0;
-  cub::DeviceRadixSort::SortPairs(nullptr, needed, keys, rows, count, 0, key_bits, on);
-  if (static_cast<int64_t>(needed) > args.temporary_bytes) return -1;
-  cub::DeviceRadixSort::SortPairs(args.temporary, needed, keys, rows, count, 0, key_bits, on);
-  return keys.selector;
+  cub::DeviceRadixSort::SortPairs(nullptr, needed, given_keys, keys, given_rows, rows, count, 0, key_bits, on);
+  if (static_cast<int64_t>(needed) > (args.scratch_elements - tables_at) * 4) return false;
+  prepare_kernel<<<static_cast<unsigned>(divide_up(args.count, kPrepareThreads)), kPrepareThreads, 0, on>>>(
+      args, given_keys, given_rows);
+  cub::DeviceRadixSort::SortPairs(args.scratch + tables_at, needed, given_keys, keys, given_rows, rows, count, 0,
+                                  key_bits, on);
+  return true;
 }
 
 }  // namespace megalith::ops::cuda
