@@ -117,12 +117,7 @@ __global__ void __launch_bounds__(kWarpRow ? kWarpsPerBlock* kWarp : kMaxThreads
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) values[i] += bias[i];
     }
-    const auto y = Vector<T, kWidth>::from(values);
-    if constexpr (kWarpRow) {
-      store_once(args.y.at(row, col), y);  // faster for short rows, slower for long ones
-    } else {
-      store(args.y.at(row, col), y);
-    }
+    store_once(args.y.at(row, col), Vector<T, kWidth>::from(values));
   });
 }
 
