@@ -15,8 +15,8 @@ struct OpLine {
   double seconds = 0.0;  // of one call, the median of many in a row
 };
 
-// Hears every operation of `body`, then runs each distinct one again and again on the same memory, whose contents it
-// leaves as garbage.
+// Hears every operation of `body`, then runs the calls of each distinct one again and again on the memory of each,
+// whose contents it leaves as garbage.
 std::vector<OpLine> profile_ops(Stream& stream, const std::function<void()>& body);
 
 // The least time that the work could take: products and attention as fast as each alone, all else at the rate of a
