@@ -1,5 +1,7 @@
 #include "ops/row_order.h"
 
+#include <algorithm>
+
 #include "core/rng.h"
 #include "ops/op_test.h"
 
