@@ -48,6 +48,14 @@ TEST(CrossEntropy, MatchesItsFormula) {
   }
 }
 
+TEST(CrossEntropy, WeightsMayBeNegative) {
+  const Case c{2, 9000, 9008};
+  Named in = inputs_of(c);
+  in["weights"] = {-0.5, 1.5};
+  in["targets"] = {3, 8999};
+  expect_matches(run_cross_entropy(c, true), naive_cross_entropy(c, true), in);
+}
+
 TEST(CrossEntropy, GradientsMatchFiniteDifferences) {
   for (const Case& c : {Case{1, 1, 1}, Case{4, 17, 24, 3}, Case{7, 100, 128}}) {
     SCOPED_TRACE(describe(c));

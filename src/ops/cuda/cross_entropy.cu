@@ -69,23 +69,27 @@ __global__ void __launch_bounds__(kPlainThreads) cross_entropy_kernel(Operands<T
 // ---- loss and gradient: rows travel into shared memory ahead of the block that works on them -----------------------
 
 // How a thread's vectors of a row, kThreads apart, are kept between the passes: the first `shared` in shared memory, in
-// slots that it alone uses; then kRegisters in registers; what is left is read twice.
+// slots that it alone uses; then kRegisters in registers; what is left is read twice. In the first `inner` rounds every
+// thread has a vector, and none has padding.
 struct Rounds {
-  int all, shared;
+  int all, shared, inner;
 };
 
 // A block works on every gridDim.x-th row. The second pass, which writes the gradient over the logits, hands each slot
-// on to the next row as it empties it.
+// on to the next row as it empties it. Most rounds are inner ones and are kept free of questions: this kernel has as
+// much to compute as to move.
 template <class T, int kThreads, int kRegisters>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
-    cross_entropy_gradient_kernel(Operands<T> args, int64_t rows, Rounds rounds) {
+    cross_entropy_gradient_kernel(const __grid_constant__ Operands<T> args, int64_t rows, Rounds rounds) {
   constexpr int kWidth = kFullWidth<T>;
+  constexpr int kStride = kThreads * kWidth;  // from one vector of a thread to its next
   using V = Vector<T, kWidth>;
   extern __shared__ uint4 dynamic_shared[];
   __shared__ MergeSpace<kThreads> spaces[2];
-  uint4* slots = dynamic_shared + threadIdx.x;
+  const int thread = static_cast<int>(threadIdx.x);
+  uint4* slots = dynamic_shared + thread;
   const int vectors = args.cols / kWidth;
-  const auto vector_of = [](int round) { return round * kThreads + static_cast<int>(threadIdx.x); };
+  const auto vector_of = [&](int round) { return round * kThreads + thread; };
 
   const auto fetch = [&](int64_t row, int round) {
     const int vector = vector_of(round);
@@ -105,10 +109,9 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       if (row < rows && vector < vectors) kept[i] = load_once<kWidth>(args.logits.at(row, int64_t{vector} * kWidth));
     }
   };
-  // body(vector, its index), over a row; `next` begins a slot's next copy.
-  const auto each = [&](const T* logits, const auto& next, const auto& body) {
-#pragma unroll 2
-    for (int round = 0; round < rounds.shared; ++round) {
+  // body(vector, its index), over a row from a round on; `next` begins a slot's next copy.
+  const auto each = [&](int round, const T* logits, const auto& next, const auto& body) {
+    for (; round < rounds.shared; ++round) {
       if (vector_of(round) >= vectors) break;
       const V in = take(round);
       next(round);
@@ -118,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     for (int i = 0; i < kRegisters; ++i) {
       if (vector_of(rounds.shared + i) < vectors) body(kept[i], vector_of(rounds.shared + i));
     }
-    for (int round = rounds.shared + kRegisters; round < rounds.all; ++round) {
+    for (round = rounds.shared + kRegisters; round < rounds.all; ++round) {
       const int vector = vector_of(round);
       if (vector < vectors) body(load_once<kWidth>(logits + int64_t{vector} * kWidth), vector);
     }
@@ -133,19 +136,40 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const float weight = args.weights[row];
     const int target = args.targets[row];
     const float at_target = args.at_target(row, target);
+    const bool mine = args.has_target(target) && target / kWidth % kThreads == thread;
+    const V around_target = mine ? load<kWidth>(logits + target / kWidth * kWidth) : V::filled(0.0f);
     wait_copies<0>();
     SoftmaxSum softmax;
+#pragma unroll 4
+    for (int round = 0; round < rounds.inner; ++round) add_inner(softmax, take(round));
     each(
-        logits, [](int) {}, [&](const V& in, int vector) { add_vector(softmax, in, vector, args.vocabulary); });
+        rounds.inner, logits, [](int) {},
+        [&](const V& in, int vector) { add_vector(softmax, in, vector, args.vocabulary); });
     // Also the point after which the target's logit may be overwritten.
     softmax = block_merge(softmax, spaces[parity]);
-    if (threadIdx.x == kThreads - 1) write_loss(args, row, softmax, weight, at_target);
+    if (thread == kThreads - 1) write_loss(args, row, softmax, weight, at_target);
     const RowGradient gradient = gradient_of(args, softmax, weight, target);
+    const int64_t next_row = row + gridDim.x;
+    int done = 0;
+    if constexpr (sizeof(T) == 2) {
+      if (gradient.factor > 0.0f) {
+        const InnerGradient inner(gradient);
+        T* to = logits + thread * kWidth;
+        const T* next = args.logits.at(next_row, thread * kWidth);
+#pragma unroll 4
+        for (; done < rounds.inner; ++done, to += kStride, next += kStride) {
+          const V in = take(done);
+          if (next_row < rows) copy_async(slots + done * kThreads, next);
+          store(to, inner.of(in));
+        }
+      }
+    }
     each(
-        logits, [&](int round) { fetch(row + gridDim.x, round); },
+        done, logits, [&](int round) { fetch(next_row, round); },
         [&](const V& in, int vector) { store(logits + int64_t{vector} * kWidth, gradient.of(in, vector)); });
+    if (mine) store(logits + target / kWidth * kWidth, gradient.of(around_target, target / kWidth));
     commit_copies();
-    fetch_kept(row + gridDim.x);
+    fetch_kept(next_row);
   }
 }
 
@@ -168,9 +192,10 @@ void launch_gradient(const Operands<T>& args, int64_t rows, void* stream) {
   if (shared > most) shared = most;
   if (!reserve_shared_memory(kernel, shared * kRoundBytes, kStatic)) shared = 0;
   const int64_t resident = multiprocessors() * (1024 / kThreads);
+  const int64_t inner = args.vocabulary / (kThreads * kFullWidth<T>);
   kernel<<<static_cast<unsigned>(rows < resident ? rows : resident), kThreads,
            static_cast<size_t>(shared * kRoundBytes), static_cast<cudaStream_t>(stream)>>>(
-      args, rows, {static_cast<int>(all), static_cast<int>(shared)});
+      args, rows, {static_cast<int>(all), static_cast<int>(shared), static_cast<int>(inner < shared ? inner : shared)});
 }
 
 template <class T, int kWidth, bool kGradient>

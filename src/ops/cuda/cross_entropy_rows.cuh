@@ -45,12 +45,10 @@ struct SoftmaxSum {
     sum += other.sum;
   }
 
+  // `highest` is the largest of the values.
   template <int kWidth>
-  __device__ void add(const float (&values)[kWidth]) {
-    float higher = maximum;
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) higher = fmaxf(higher, values[i]);
-    if (higher > maximum) raise(higher);
+  __device__ void add(const float (&values)[kWidth], float highest) {
+    if (highest > maximum) raise(highest);
     const float shift = shift_of(maximum);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) sum += exponential(values[i], shift);
@@ -85,18 +83,40 @@ __device__ SoftmaxSum block_merge(SoftmaxSum value, MergeSpace<kThreads>& space)
   return warp_merge(other);
 }
 
+template <int kWidth>
+__device__ float largest(const float (&values)[kWidth]) {
+  float highest = values[0];
+#pragma unroll
+  for (int i = 1; i < kWidth; ++i) highest = fmaxf(highest, values[i]);
+  return highest;
+}
+// Two at a time.
+__device__ inline float largest(const Vector<bf16, 8>& in) {
+  const auto pair = [&](int i) { return *reinterpret_cast<const __nv_bfloat162*>(&in.word[i]); };
+  const __nv_bfloat162 highest = __hmax2(__hmax2(pair(0), pair(1)), __hmax2(pair(2), pair(3)));
+  return fmaxf(__low2float(highest), __high2float(highest));
+}
+
+// A vector without padding.
 template <class T, int kWidth>
-__device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int vector, int vocabulary) {
+__device__ void add_inner(SoftmaxSum& softmax, const Vector<T, kWidth>& in) {
   float values[kWidth];
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) values[i] = in[i];
-  if ((vector + 1) * kWidth > vocabulary) {
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      if (vector * kWidth + i >= vocabulary) values[i] = -INFINITY;
-    }
+  if constexpr (sizeof(T) == 2 && kWidth == 8) {
+    softmax.add(values, largest(in));
+  } else {
+    softmax.add(values, largest(values));
   }
-  softmax.add(values);
+}
+
+template <class T, int kWidth>
+__device__ void add_vector(SoftmaxSum& softmax, const Vector<T, kWidth>& in, int vector, int vocabulary) {
+  if ((vector + 1) * kWidth <= vocabulary) return add_inner(softmax, in);
+  float values[kWidth];
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) values[i] = vector * kWidth + i < vocabulary ? in[i] : -INFINITY;
+  softmax.add(values, largest(values));
 }
 
 constexpr int kSumUnroll = 4;
@@ -149,6 +169,21 @@ struct RowGradient {
       }
     }
     return Vector<T, kWidth>::from(values);
+  }
+};
+
+// The gradient of what has neither the target nor padding, in a row whose factor is positive. The share is part of the
+// exponent: an instruction less for each element, and as exact as bf16 can tell.
+struct InnerGradient {
+  float shift;
+
+  __device__ explicit InnerGradient(const RowGradient& row) : shift(shift_of(row.maximum) - log2f(row.share)) {}
+  template <int kWidth>
+  __device__ Vector<bf16, kWidth> of(const Vector<bf16, kWidth>& in) const {
+    float values[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values[i] = exponential(in[i], shift);
+    return Vector<bf16, kWidth>::from(values);
   }
 };
 

@@ -8,6 +8,7 @@ namespace megalith::ops::cuda {
 namespace {
 
 constexpr int kLookupRows = 4;  // per thread
+constexpr float kNone = __builtin_nanf("");
 
 // Where the rows of a thread have their positions: nowhere, in one place, or each in its own.
 enum class LookupPositions { none, shared, own };
@@ -29,10 +30,12 @@ struct LookupOperation {
   int64_t first_id;
   bool is_part;
 
+  // All samples read the same positions; a row of tokens is read once, as far as one can tell.
   template <int kWidth>
-  __device__ static Vector<T, kWidth> entry(const Rows<T>& table, int64_t limit, int64_t index, int64_t col) {
-    if (index < 0 || index >= limit) return Vector<T, kWidth>::filled(__int_as_float(0x7fffffff));
-    return cuda::load<kWidth>(table.at(index, col));
+  __device__ Vector<T, kWidth> position_at(int64_t row, int64_t col) const {
+    const int64_t index = position_of(positions, row);
+    if (index < 0 || index >= positions_limit) return Vector<T, kWidth>::filled(kNone);
+    return cuda::load<kWidth>(positions_table.at(index, col));
   }
   __device__ int64_t first_row(int64_t row) const {
     if constexpr (kPositions != LookupPositions::shared) return row;
@@ -44,8 +47,8 @@ struct LookupOperation {
   template <int kWidth>
   __device__ Vector<T, kWidth> token_of(int64_t row, int64_t col) const {
     const int64_t index = __ldg(ids + row) - first_id;
-    if (is_part && (index < 0 || index >= vocabulary)) return Vector<T, kWidth>::filled(0.0f);
-    return entry<kWidth>(tokens, vocabulary, index, col);
+    if (index < 0 || index >= vocabulary) return Vector<T, kWidth>::filled(is_part ? 0.0f : kNone);
+    return load_once<kWidth>(tokens.at(index, col));
   }
 
   template <int kWidth>
@@ -53,7 +56,7 @@ struct LookupOperation {
     const int64_t first = first_row(row);
     Loaded<kWidth> in;
     if constexpr (kPositions == LookupPositions::shared) {
-      in.positions[0] = entry<kWidth>(positions_table, positions_limit, position_of(positions, first), col);
+      in.positions[0] = position_at<kWidth>(first, col);
     }
 #pragma unroll
     for (int i = 0; i < kLookupRows; ++i) {
@@ -61,7 +64,7 @@ struct LookupOperation {
       if (at >= rows) continue;
       in.tokens[i] = token_of<kWidth>(at, col);
       if constexpr (kPositions == LookupPositions::own) {
-        in.positions[i] = entry<kWidth>(positions_table, positions_limit, position_of(positions, at), col);
+        in.positions[i] = position_at<kWidth>(at, col);
       }
     }
     return in;
