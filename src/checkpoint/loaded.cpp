@@ -7,6 +7,9 @@ namespace megalith::checkpoint {
 
 namespace {
 
+// Each takes a file and a chunk of memory. More than a rank reads of at a time, also in another layout.
+constexpr size_t kOpenShards = 256;
+
 // A tensor of any shape as a matrix: its first dimension and the rest.
 struct MatrixBox {
   MatrixBox(const Box& box, const Shape& whole)
@@ -61,6 +64,18 @@ Loaded::Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& pl
   }
 }
 
+Shard& Loaded::to_read(size_t shard) {
+  if (open_.empty() || open_.front() != shard) {
+    open_.remove(shard);
+    open_.push_front(shard);
+    if (open_.size() > kOpenShards) {
+      shards_[open_.back()].close();
+      open_.pop_back();
+    }
+  }
+  return shards_[shard];
+}
+
 const TensorInfo* Loaded::find(TensorKind kind, const std::string& name) const {
   const auto found = tensors_.find({kind, name});
   return found == tensors_.end() ? nullptr : found->second;
@@ -101,7 +116,7 @@ void Loaded::load_box(TensorKind kind, const std::string& name, const Box& box, 
 }
 
 void Loaded::load_piece(const TensorInfo& tensor, const TensorPiece& piece, const Box& box, const Tensor& into) {
-  Shard& shard = shards_[shard_index_.at(piece.shard)];
+  Shard& shard = to_read(shard_index_.at(piece.shard));
   const std::string name = stored_name(tensor.kind, tensor.name, tensor.shape, piece.box);
   const MatrixBox held(piece.box, tensor.shape);
   const MatrixBox wanted(box, tensor.shape);
@@ -116,9 +131,7 @@ void Loaded::load_piece(const TensorInfo& tensor, const TensorPiece& piece, cons
 }
 
 void Loaded::verify() {
-  for (Shard& shard : shards_) {
-    for (int64_t chunk = 0; chunk < shard.chunks(); ++chunk) shard.verify_chunk(chunk);
-  }
+  for (size_t shard = 0; shard < shards_.size(); ++shard) to_read(shard).verify();
 }
 
 std::vector<bool> Loaded::verified_chunks() const {
@@ -130,9 +143,9 @@ std::vector<bool> Loaded::verified_chunks() const {
 }
 
 void Loaded::verify_chunk(int64_t chunk) {
-  for (Shard& shard : shards_) {
-    if (chunk < shard.chunks()) return shard.verify_chunk(chunk);
-    chunk -= shard.chunks();
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    if (chunk < shards_[shard].chunks()) return to_read(shard).verify_chunk(chunk);
+    chunk -= shards_[shard].chunks();
   }
   fail(ErrorKind::internal, "{} has fewer chunks", path_.string());
 }

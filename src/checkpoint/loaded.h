@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,11 +48,13 @@ class Loaded {
 
  private:
   const TensorInfo& get(TensorKind kind, const std::string& name) const;
+  Shard& to_read(size_t shard);
   void load_piece(const TensorInfo& tensor, const TensorPiece& piece, const Box& box, const Tensor& into);
 
   std::filesystem::path path_;
   std::unique_ptr<const Manifest> manifest_;  // does not move: shards refer to it
   std::vector<Shard> shards_;
+  std::list<size_t> open_;  // the last one read is the first
   std::unordered_map<std::string, size_t> shard_index_;
   std::map<std::pair<TensorKind, std::string_view>, const TensorInfo*> tensors_;
 };

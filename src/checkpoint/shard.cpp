@@ -1,5 +1,7 @@
 #include "checkpoint/shard.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -58,10 +60,18 @@ void Shard::read(const std::string& tensor, int64_t offset, std::span<std::byte>
   });
 }
 
-void Shard::verify_chunk(int64_t chunk) {
-  if (is_verified(chunk)) return;
-  try_places([&] { bytes_->verify_chunk(chunk); });
-  verified_[static_cast<size_t>(chunk)] = true;
+void Shard::verify(int64_t first, int64_t last) {
+  try_places([&] { bytes_->verify(first, last); });
+  std::fill(verified_.begin() + first, verified_.begin() + last, true);
+}
+
+void Shard::verify() {
+  for (int64_t chunk = 0; chunk < chunks();) {
+    const int64_t first = chunk;
+    while (chunk < chunks() && !is_verified(chunk)) ++chunk;
+    if (chunk > first) verify(first, chunk);
+    while (chunk < chunks() && is_verified(chunk)) ++chunk;
+  }
 }
 
 void Shard::check_contents(const SafetensorsReader& reader) const {

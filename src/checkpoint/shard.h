@@ -20,8 +20,8 @@ struct BadPlace {
   bool damaged = false;  // its bytes are wrong; else it could not be read
 };
 
-// One shard of a checkpoint, read from the first of several places whose bytes are right. Opened when first needed: a
-// rank reads few of the shards of a large checkpoint. Not thread-safe.
+// One shard of a checkpoint, read from the first of several places whose bytes are right. Opened when needed: a rank
+// reads few of the shards of a large checkpoint. Not thread-safe.
 class Shard {
  public:
   struct Tensor {
@@ -41,7 +41,12 @@ class Shard {
 
   int64_t chunks() const { return static_cast<int64_t>(info_->digests.chunks.size()); }
   bool is_verified(int64_t chunk) const { return verified_[static_cast<size_t>(chunk)]; }
-  void verify_chunk(int64_t chunk);
+  void verify_chunk(int64_t chunk) { verify(chunk, chunk + 1); }
+  // All that were not read yet.
+  void verify();
+
+  // Gives up the memory and the file until they are needed again.
+  void close() { bytes_.reset(); }
 
   // Those that were tried and given up, though there was something.
   const std::vector<BadPlace>& bad_places() const { return bad_places_; }
@@ -51,6 +56,7 @@ class Shard {
   template <class Action>
   void try_places(const Action& action);
   void open();
+  void verify(int64_t first, int64_t last);
   void give_up_place(const Error& reason);
   void read_at(int64_t offset, std::span<std::byte> into);
   void check_contents(const SafetensorsReader& reader) const;

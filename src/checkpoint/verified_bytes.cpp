@@ -68,11 +68,12 @@ void VerifiedBytes::read_at(int64_t offset, std::span<std::byte> into) {
   const auto room_of = [&](int64_t index) {
     return into.subspan(static_cast<size_t>(index * chunk - offset), static_cast<size_t>(chunk_size(index)));
   };
-  read_chunks(first, last, room_of, read_ends);
+  read_chunks(
+      first, last, [&] { return room_of; }, read_ends);
 }
 
 // Several threads read and digest the chunks [first, last); this one does something else before it helps them.
-void VerifiedBytes::read_chunks(int64_t first, int64_t last, const RoomOf& room_of,
+void VerifiedBytes::read_chunks(int64_t first, int64_t last, const std::function<RoomOf()>& rooms_of_one,
                                 const std::function<void()>& before) const {
   std::atomic<int64_t> next = first;
   const auto or_end_all = [&](const auto& work) {
@@ -84,6 +85,7 @@ void VerifiedBytes::read_chunks(int64_t first, int64_t last, const RoomOf& room_
     }
   };
   const auto read_some = [&] {
+    const RoomOf room_of = rooms_of_one();
     for (int64_t index = next++; index < last; index = next++) read_chunk(index, room_of(index));
   };
   std::vector<std::future<void>> others;
@@ -97,8 +99,14 @@ void VerifiedBytes::read_chunks(int64_t first, int64_t last, const RoomOf& room_
   for (std::future<void>& other : others) other.get();
 }
 
-void VerifiedBytes::verify_chunk(int64_t index) {
-  if (cached_ != index) fill_cache(index);
+void VerifiedBytes::verify(int64_t first, int64_t last) const {
+  const auto own_room = [this] {
+    return [this, room = std::vector<std::byte>()](int64_t index) mutable {
+      room.resize(static_cast<size_t>(chunk_size(index)));
+      return std::span<std::byte>(room);
+    };
+  };
+  read_chunks(first, last, own_room, [] {});
 }
 
 }  // namespace megalith::checkpoint

@@ -20,11 +20,14 @@ class VerifiedBytes {
 
   const std::string& name() const { return source_->name(); }
   void read_at(int64_t offset, std::span<std::byte> into);
-  void verify_chunk(int64_t index);
+  // The chunks [first, last).
+  void verify(int64_t first, int64_t last) const;
 
  private:
+  // Where a reader may put a chunk; each of them asks for its own.
   using RoomOf = std::function<std::span<std::byte>(int64_t chunk)>;
-  void read_chunks(int64_t first, int64_t last, const RoomOf& room_of, const std::function<void()>& before) const;
+  void read_chunks(int64_t first, int64_t last, const std::function<RoomOf()>& rooms_of_one,
+                   const std::function<void()>& before) const;
   void read_chunk(int64_t index, std::span<std::byte> into) const;
   void fill_cache(int64_t index);
   int64_t chunk_size(int64_t index) const;

@@ -110,7 +110,7 @@ TEST_F(VerifiedBytesTest, ADamagedChunkIsNamedWhereverItsDamageIs) {
     const std::string where = fmt::format("bytes {} to {}", kChunk, 2 * kChunk);
     expect_error(ErrorKind::data, {"memory is damaged", where}, [&] { read(verified, 0, kBytes); });
     expect_error(ErrorKind::data, {"memory is damaged", where}, [&] { read(verified, kChunk + 7, kChunk + 8); });
-    expect_error(ErrorKind::data, {"memory is damaged", where}, [&] { verified.verify_chunk(1); });
+    expect_error(ErrorKind::data, {"memory is damaged", where}, [&] { verified.verify(1, 2); });
     EXPECT_TRUE(read(verified, 0, kChunk) == expected(0, kChunk));
     EXPECT_TRUE(read(verified, 2 * kChunk, kBytes) == expected(2 * kChunk, kBytes));
     bytes_[static_cast<size_t>(at)] ^= std::byte{0x10};
