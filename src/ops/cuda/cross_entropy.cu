@@ -75,42 +75,39 @@ struct Rounds {
   int all, shared, inner;
 };
 
-// A block works on every gridDim.x-th row. The second pass, which writes the gradient over the logits, hands each slot
-// on to the next row as it empties it. Most rounds are inner ones and are kept free of questions: this kernel has as
-// much to compute as to move.
 template <class T, int kThreads, int kRegisters>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
-    cross_entropy_gradient_kernel(const __grid_constant__ Operands<T> args, int64_t rows, Rounds rounds) {
-  constexpr int kWidth = kFullWidth<T>;
-  constexpr int kStride = kThreads * kWidth;  // from one vector of a thread to its next
+struct HeldRow {
+  static constexpr int kWidth = kFullWidth<T>;
   using V = Vector<T, kWidth>;
-  extern __shared__ uint4 dynamic_shared[];
-  __shared__ MergeSpace<kThreads> spaces[2];
-  const int thread = static_cast<int>(threadIdx.x);
-  uint4* slots = dynamic_shared + thread;
-  const int vectors = args.cols / kWidth;
-  const auto vector_of = [&](int round) { return round * kThreads + thread; };
-
-  const auto fetch = [&](int64_t row, int round) {
-    const int vector = vector_of(round);
-    if (row < rows && vector < vectors) {
-      copy_async(slots + round * kThreads, args.logits.at(row, int64_t{vector} * kWidth));
-    }
-  };
-  const auto take = [&](int round) {
-    const uint4 bits = slots[round * kThreads];
-    return V{{bits.x, bits.y, bits.z, bits.w}};
-  };
+  const Rows<T>& logits;
+  int64_t rows;
+  int vectors;
+  Rounds rounds;
+  uint4* slots;  // this thread's first
   V kept[kRegisters == 0 ? 1 : kRegisters];
-  const auto fetch_kept = [&](int64_t row) {
+
+  __device__ static int vector_of(int round) { return round * kThreads + static_cast<int>(threadIdx.x); }
+  __device__ uint4* slot(int round) const { return slots + round * kThreads; }
+
+  __device__ void fetch_slot(int64_t row, int round) const {
+    const int vector = vector_of(round);
+    if (row < rows && vector < vectors) copy_async(slot(round), logits.at(row, int64_t{vector} * kWidth));
+  }
+  __device__ void fetch_registers(int64_t row) {
 #pragma unroll
     for (int i = 0; i < kRegisters; ++i) {
       const int vector = vector_of(rounds.shared + i);
-      if (row < rows && vector < vectors) kept[i] = load_once<kWidth>(args.logits.at(row, int64_t{vector} * kWidth));
+      if (row < rows && vector < vectors) kept[i] = load_once<kWidth>(logits.at(row, int64_t{vector} * kWidth));
     }
-  };
-  // body(vector, its index), over a row from a round on; `next` begins a slot's next copy.
-  const auto each = [&](int round, const T* logits, const auto& next, const auto& body) {
+  }
+  __device__ V take(int round) const {
+    const uint4 bits = *slot(round);
+    return {{bits.x, bits.y, bits.z, bits.w}};
+  }
+
+  // body(vector, its index), from a round on; next(round) begins the next copy into a slot.
+  template <class Next, class Body>
+  __device__ void each(int64_t row, int round, const Next& next, const Body& body) const {
     for (; round < rounds.shared; ++round) {
       if (vector_of(round) >= vectors) break;
       const V in = take(round);
@@ -123,53 +120,81 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     }
     for (round = rounds.shared + kRegisters; round < rounds.all; ++round) {
       const int vector = vector_of(round);
-      if (vector < vectors) body(load_once<kWidth>(logits + int64_t{vector} * kWidth), vector);
+      if (vector < vectors) body(load_once<kWidth>(logits.at(row, int64_t{vector} * kWidth)), vector);
     }
-  };
+  }
+};
 
-  for (int round = 0; round < rounds.shared; ++round) fetch(blockIdx.x, round);
+template <class Row>
+__device__ SoftmaxSum sum_row(const Row& held, int64_t row, int vocabulary) {
+  SoftmaxSum softmax;
+#pragma unroll 4
+  for (int round = 0; round < held.rounds.inner; ++round) add_inner(softmax, held.take(round));
+  held.each(
+      row, held.rounds.inner, [](int) {},
+      [&](const typename Row::V& in, int vector) { add_vector(softmax, in, vector, vocabulary); });
+  return softmax;
+}
+
+// Writes the gradient over the logits, and hands each slot on to the next row as it empties it. Most rounds are inner
+// ones and are kept free of questions, also of where the target is.
+template <class T, int kThreads, int kRegisters>
+__device__ void write_gradient(const HeldRow<T, kThreads, kRegisters>& held, int64_t row, int64_t next_row,
+                               const RowGradient& gradient) {
+  constexpr int kWidth = kFullWidth<T>;
+  using V = Vector<T, kWidth>;
+  int round = 0;
+  if constexpr (sizeof(T) == 2) {
+    if (gradient.factor > 0.0f) {
+      const InnerGradient inner(gradient);
+      T* to = held.logits.at(row, threadIdx.x * kWidth);
+      const T* next = held.logits.at(next_row, threadIdx.x * kWidth);
+#pragma unroll 4
+      for (; round < held.rounds.inner; ++round, to += kThreads * kWidth, next += kThreads * kWidth) {
+        const V in = held.take(round);
+        if (next_row < held.rows) copy_async(held.slot(round), next);
+        store(to, inner.of(in));
+      }
+    }
+  }
+  held.each(
+      row, round, [&](int emptied) { held.fetch_slot(next_row, emptied); },
+      [&](const V& in, int vector) { store(held.logits.at(row, int64_t{vector} * kWidth), gradient.of(in, vector)); });
+}
+
+// A block works on every gridDim.x-th row. It has as much to compute as to move.
+template <class T, int kThreads, int kRegisters>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    cross_entropy_gradient_kernel(const __grid_constant__ Operands<T> args, int64_t rows, Rounds rounds) {
+  constexpr int kWidth = kFullWidth<T>;
+  extern __shared__ uint4 dynamic_shared[];
+  __shared__ MergeSpace<kThreads> spaces[2];
+  const int thread = static_cast<int>(threadIdx.x);
+  HeldRow<T, kThreads, kRegisters> held{args.logits, rows, args.cols / kWidth, rounds, dynamic_shared + thread, {}};
+
+  for (int round = 0; round < rounds.shared; ++round) held.fetch_slot(blockIdx.x, round);
   commit_copies();
-  fetch_kept(blockIdx.x);
+  held.fetch_registers(blockIdx.x);
   int parity = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x, parity ^= 1) {
-    T* logits = args.logits.at(row, 0);
     const float weight = args.weights[row];
     const int target = args.targets[row];
     const float at_target = args.at_target(row, target);
-    const bool mine = args.has_target(target) && target / kWidth % kThreads == thread;
-    const V around_target = mine ? load<kWidth>(logits + target / kWidth * kWidth) : V::filled(0.0f);
+    const int target_vector = args.has_target(target) ? target / kWidth : -1;
+    const bool has_target = target_vector >= 0 && target_vector % kThreads == thread;
+    Vector<T, kWidth> around_target = {};
+    if (has_target) around_target = load<kWidth>(args.logits.at(row, int64_t{target_vector} * kWidth));
     wait_copies<0>();
-    SoftmaxSum softmax;
-#pragma unroll 4
-    for (int round = 0; round < rounds.inner; ++round) add_inner(softmax, take(round));
-    each(
-        rounds.inner, logits, [](int) {},
-        [&](const V& in, int vector) { add_vector(softmax, in, vector, args.vocabulary); });
-    // Also the point after which the target's logit may be overwritten.
-    softmax = block_merge(softmax, spaces[parity]);
+    // The merge is also the point after which the target's logit may be overwritten.
+    const SoftmaxSum softmax = block_merge(sum_row(held, row, args.vocabulary), spaces[parity]);
     if (thread == kThreads - 1) write_loss(args, row, softmax, weight, at_target);
     const RowGradient gradient = gradient_of(args, softmax, weight, target);
-    const int64_t next_row = row + gridDim.x;
-    int done = 0;
-    if constexpr (sizeof(T) == 2) {
-      if (gradient.factor > 0.0f) {
-        const InnerGradient inner(gradient);
-        T* to = logits + thread * kWidth;
-        const T* next = args.logits.at(next_row, thread * kWidth);
-#pragma unroll 4
-        for (; done < rounds.inner; ++done, to += kStride, next += kStride) {
-          const V in = take(done);
-          if (next_row < rows) copy_async(slots + done * kThreads, next);
-          store(to, inner.of(in));
-        }
-      }
+    write_gradient(held, row, row + gridDim.x, gradient);
+    if (has_target) {
+      store(args.logits.at(row, int64_t{target_vector} * kWidth), gradient.of(around_target, target_vector));
     }
-    each(
-        done, logits, [&](int round) { fetch(next_row, round); },
-        [&](const V& in, int vector) { store(logits + int64_t{vector} * kWidth, gradient.of(in, vector)); });
-    if (mine) store(logits + target / kWidth * kWidth, gradient.of(around_target, target / kWidth));
     commit_copies();
-    fetch_kept(next_row);
+    held.fetch_registers(row + gridDim.x);
   }
 }
 
