@@ -181,16 +181,16 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const int target = args.targets[row];
     const float at_target = args.at_target(row, target);
     const int target_vector = args.has_target(target) ? target / kWidth : -1;
-    const bool has_target = target_vector >= 0 && target_vector % kThreads == thread;
+    const bool owns_target = target_vector >= 0 && target_vector % kThreads == thread;
     Vector<T, kWidth> around_target = {};
-    if (has_target) around_target = load<kWidth>(args.logits.at(row, int64_t{target_vector} * kWidth));
+    if (owns_target) around_target = load<kWidth>(args.logits.at(row, int64_t{target_vector} * kWidth));
     wait_copies<0>();
     // The merge is also the point after which the target's logit may be overwritten.
     const SoftmaxSum softmax = block_merge(sum_row(held, row, args.vocabulary), spaces[parity]);
     if (thread == kThreads - 1) write_loss(args, row, softmax, weight, at_target);
     const RowGradient gradient = gradient_of(args, softmax, weight, target);
     write_gradient(held, row, row + gridDim.x, gradient);
-    if (has_target) {
+    if (owns_target) {
       store(args.logits.at(row, int64_t{target_vector} * kWidth), gradient.of(around_target, target_vector));
     }
     commit_copies();

@@ -30,7 +30,7 @@ struct LookupOperation {
   int64_t first_id;
   bool is_part;
 
-  // All samples read the same positions; a row of tokens is read once, as far as one can tell.
+  // Left in L1, as all samples read the same positions; the rows of tokens are not.
   template <int kWidth>
   __device__ Vector<T, kWidth> position_at(int64_t row, int64_t col) const {
     const int64_t index = position_of(positions, row);
