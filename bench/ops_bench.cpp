@@ -105,21 +105,11 @@ void attention_bench(benchmark::State& state, DType dtype, bool backward, double
     if (!backward) {
       attention_forward(on.stream(), forward);
     } else {
-      attention_backward(on.stream(), {.dout = dout,
-                                       .q = forward.q,
-                                       .k = forward.k,
-                                       .v = forward.v,
-                                       .out = out,
-                                       .log_sum_exp = log_sum_exp,
+      attention_backward(on.stream(), {.forward = forward,
+                                       .dout = dout,
                                        .dq = dqkv.slice_cols(0, width),
                                        .dk = dqkv.slice_cols(width, 2 * width),
-                                       .dv = dqkv.slice_cols(2 * width, 3 * width),
-                                       .batch = 1,
-                                       .heads = heads,
-                                       .kv_heads = heads,
-                                       .scale = 0.125,
-                                       .dropout = drop,
-                                       .scratch = scratch});
+                                       .dv = dqkv.slice_cols(2 * width, 3 * width)});
     }
   }
   const double scores = static_cast<double>(heads) * static_cast<double>(length) * static_cast<double>(length) / 2.0;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "ops/attention.h"
 #include "ops/elementwise.h"
 
 namespace megalith::model {
@@ -44,51 +43,41 @@ AttentionCore::Part AttentionCore::whole(const Context& context) const {
           .dropout = dropout(context)};
 }
 
+ops::AttentionForward AttentionCore::operation(const Context& context, const Part& part, const Heads& heads,
+                                               const Outputs& outputs) const {
+  return {.q = heads.q,
+          .k = heads.k,
+          .v = heads.v,
+          .out = outputs.mixed,
+          .log_sum_exp = outputs.log_sum_exp,
+          .batch = part.batch,
+          .heads = config_.heads,
+          .kv_heads = config_.kv_heads,
+          .query_offset = part.query_offset,
+          .scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim)),
+          .document_starts = part.document_starts,
+          .document_bounds = part.document_bounds,
+          .dropout = part.dropout,
+          .head_offset = head_offset(context),
+          .dropout_keys = part.dropout_keys,
+          .scratch = allocate_scratch(context, part, heads)};
+}
+
 void AttentionCore::forward_part(const Context& context, const Part& part, const Heads& heads,
                                  const Outputs& outputs) const {
   const ArenaScope scope(context.scratch);
-  ops::attention_forward(context.stream, {.q = heads.q,
-                                          .k = heads.k,
-                                          .v = heads.v,
-                                          .out = outputs.mixed,
-                                          .log_sum_exp = outputs.log_sum_exp,
-                                          .batch = part.batch,
-                                          .heads = config_.heads,
-                                          .kv_heads = config_.kv_heads,
-                                          .query_offset = part.query_offset,
-                                          .scale = scale(),
-                                          .document_starts = part.document_starts,
-                                          .document_bounds = part.document_bounds,
-                                          .dropout = part.dropout,
-                                          .head_offset = head_offset(context),
-                                          .dropout_keys = part.dropout_keys,
-                                          .scratch = allocate_scratch(context, part, heads)});
+  ops::attention_forward(context.stream, operation(context, part, heads, outputs));
 }
 
 void AttentionCore::backward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs,
                                   const Gradients& gradients) const {
   const ArenaScope scope(context.scratch);
-  ops::attention_backward(context.stream, {.dout = gradients.d_mixed,
-                                           .q = heads.q,
-                                           .k = heads.k,
-                                           .v = heads.v,
-                                           .out = outputs.mixed,
-                                           .log_sum_exp = outputs.log_sum_exp,
+  ops::attention_backward(context.stream, {.forward = operation(context, part, heads, outputs),
+                                           .dout = gradients.d_mixed,
                                            .dq = gradients.d_heads.q,
                                            .dk = gradients.d_heads.k,
                                            .dv = gradients.d_heads.v,
-                                           .batch = part.batch,
-                                           .heads = config_.heads,
-                                           .kv_heads = config_.kv_heads,
-                                           .query_offset = part.query_offset,
-                                           .scale = scale(),
-                                           .document_starts = part.document_starts,
-                                           .document_bounds = part.document_bounds,
-                                           .dropout = part.dropout,
-                                           .head_offset = head_offset(context),
-                                           .dropout_keys = part.dropout_keys,
-                                           .deterministic = context.deterministic,
-                                           .scratch = allocate_scratch(context, part, heads)});
+                                           .deterministic = context.deterministic});
 }
 
 namespace {
@@ -235,10 +224,6 @@ Tensor AttentionCore::allocate_scratch(const Context& context, const Part& part,
                                                    .documents = bounds ? bounds.elements() - 1 : 0},
                                                   context.stream.pool().threads());
   return context.scratch.allocate("attention.blocks", main_dtype(config_.compute), {elements});
-}
-
-double AttentionCore::scale() const {
-  return 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
 }
 
 }  // namespace megalith::model

@@ -2,6 +2,7 @@
 
 #include "model/context.h"
 #include "model/model_config.h"
+#include "ops/attention.h"
 
 namespace megalith::model {
 
@@ -40,6 +41,9 @@ class AttentionCore {
     Tensor d_mixed;
     Heads d_heads;
   };
+  // With scratch of its own, which belongs to the caller's scope.
+  ops::AttentionForward operation(const Context& context, const Part& part, const Heads& heads,
+                                  const Outputs& outputs) const;
   void forward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs) const;
   void backward_part(const Context& context, const Part& part, const Heads& heads, const Outputs& outputs,
                      const Gradients& gradients) const;
@@ -68,7 +72,6 @@ class AttentionCore {
     return context.dropout(config_.attention_dropout, layer_, DropoutSite::attention_weights);
   }
   int64_t head_offset(const Context& context) const { return context.tensor.rank() * config_.heads; }
-  double scale() const;
 
   const ModelConfig& config_;
   int64_t layer_;

@@ -35,29 +35,15 @@ struct AttentionForward {
 };
 MEGALITH_OP(attention_forward, AttentionForward)
 
-// dq, dk, dv have the shapes of q, k, v (columns of a packed dqkv) and are overwritten.
+// What `forward` computed is read, its scratch is used; dq, dk, dv have the shapes of q, k, v (columns of a packed
+// dqkv) and are overwritten.
 struct AttentionBackward {
+  AttentionForward forward;
   Tensor dout;
-  Tensor q;
-  Tensor k;
-  Tensor v;
-  Tensor out;
-  Tensor log_sum_exp;
   Tensor dq;
   Tensor dk;
   Tensor dv;
-  int64_t batch = 0;
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t query_offset = 0;
-  double scale = 0.0;
-  Tensor document_starts = {};
-  Tensor document_bounds = {};
-  Dropout dropout = {};
-  int64_t head_offset = 0;
-  int64_t dropout_keys = 0;
   bool deterministic = true;  // on a GPU: sums in a fixed order
-  Tensor scratch;             // main dtype, attention_scratch() elements
 };
 MEGALITH_OP(attention_backward, AttentionBackward)
 

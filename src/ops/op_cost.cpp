@@ -36,19 +36,6 @@ OpCost update_cost(double bytes, const UpdateTiles& tiles) {
   return {.bytes = bytes, .shape = fmt::format("{} parameters", tiles.elements)};
 }
 
-std::string attention_shape(const Tensor& q, const Tensor& k, int64_t batch, int64_t heads, int64_t kv_heads) {
-  return fmt::format("{} {} x {} queries, {} keys, {}/{} heads of {}", name_of(q.dtype), batch, q.rows() / batch,
-                     k.rows() / batch, heads, kv_heads, q.cols() / heads);
-}
-
-// Of both products of the forward pass, over the keys that a causal mask leaves.
-double attention_flops(const Tensor& q, const Tensor& k, int64_t batch) {
-  const auto queries = static_cast<double>(q.rows()) / static_cast<double>(batch);
-  const auto keys = static_cast<double>(k.rows()) / static_cast<double>(batch);
-  const double seen = queries * (keys - queries) + queries * (queries + 1) / 2;
-  return 4.0 * static_cast<double>(batch) * static_cast<double>(q.cols()) * seen;
-}
-
 }  // namespace
 
 OpObservation::OpObservation(Stream& stream, OpListener listener) : stream_(stream), listener_(std::move(listener)) {
@@ -75,16 +62,21 @@ OpCost cost_of(const Gemm& args) {
 }
 
 OpCost cost_of(const AttentionForward& args) {
+  const int64_t queries = args.q.rows() / args.batch;
+  const int64_t keys = args.k.rows() / args.batch;
+  const int64_t seen = queries * (keys - queries) + queries * (queries + 1) / 2;  // what a causal mask leaves
+  const int64_t products = 2;
   return {.kind = OpKind::attention,
-          .flops = attention_flops(args.q, args.k, args.batch),
+          .flops = 2.0 * static_cast<double>(products * args.batch * args.q.cols() * seen),
           .bytes = bytes_of(args.q, args.k, args.v, args.out, args.log_sum_exp),
-          .shape = attention_shape(args.q, args.k, args.batch, args.heads, args.kv_heads)};
+          .shape = fmt::format("{} {} x {} queries, {} keys, {}/{} heads of {}", name_of(args.q.dtype), args.batch,
+                               queries, keys, args.heads, args.kv_heads, args.q.cols() / args.heads)};
 }
 OpCost cost_of(const AttentionBackward& args) {
-  return {.kind = OpKind::attention,
-          .flops = 2.5 * attention_flops(args.q, args.k, args.batch),
-          .bytes = bytes_of(args.dout, args.q, args.k, args.v, args.out, args.log_sum_exp, args.dq, args.dk, args.dv),
-          .shape = attention_shape(args.q, args.k, args.batch, args.heads, args.kv_heads)};
+  OpCost cost = cost_of(args.forward);
+  cost.flops *= 2.5;  // five products instead of two
+  cost.bytes += bytes_of(args.dout, args.dq, args.dk, args.dv);
+  return cost;
 }
 
 OpCost cost_of(const GeluForward& args) {

@@ -118,32 +118,30 @@ struct ForwardRun {
     write_values(inputs.q(), in.at("q"));
     write_values(inputs.k(), in.at("k"));
     write_values(inputs.v(), in.at("v"));
-    attention_forward(stream, {.q = inputs.q(),
-                               .k = inputs.k(),
-                               .v = inputs.v(),
-                               .out = out.tensor(),
-                               .log_sum_exp = log_sum_exp.tensor(),
-                               .batch = c.batch,
-                               .heads = c.heads,
-                               .kv_heads = c.kv_heads,
-                               .query_offset = c.offset(),
-                               .scale = scale_of(c),
-                               .document_starts = document_starts(c),
-                               .dropout = dropout(c),
-                               .head_offset = c.head_offset,
-                               .dropout_keys = c.dropout_keys,
-                               .scratch = scratch.tensor()});
+    attention_forward(stream, arguments(c));
   }
 
-  Tensor document_starts(const Case& c) const { return c.document == 0 ? Tensor() : starts.vector(); }
-
-  Dropout dropout(const Case& c) const {
-    return {.probability = c.dropout,
-            .seed = kKey.seed,
-            .site = kKey.site,
-            .step = step.data(),
-            .sample_ids = ids.vector(),
-            .length = c.queries};
+  AttentionForward arguments(const Case& c) const {
+    return {.q = inputs.q(),
+            .k = inputs.k(),
+            .v = inputs.v(),
+            .out = out.tensor(),
+            .log_sum_exp = log_sum_exp.tensor(),
+            .batch = c.batch,
+            .heads = c.heads,
+            .kv_heads = c.kv_heads,
+            .query_offset = c.offset(),
+            .scale = scale_of(c),
+            .document_starts = c.document == 0 ? Tensor() : starts.vector(),
+            .dropout = {.probability = c.dropout,
+                        .seed = kKey.seed,
+                        .site = kKey.site,
+                        .step = step.data(),
+                        .sample_ids = ids.vector(),
+                        .length = c.queries},
+            .head_offset = c.head_offset,
+            .dropout_keys = c.dropout_keys,
+            .scratch = scratch.tensor()};
   }
 };
 
@@ -159,25 +157,11 @@ Runner run_backward(const Case& c) {
     const ForwardRun run(c, stream, dtype, in);
     const Buffer dout(dtype, c.batch * c.queries, c.heads * c.dim, 0, in.at("dout"));
     const Projections gradients(c, dtype);
-    attention_backward(stream, {.dout = dout.tensor(),
-                                .q = run.inputs.q(),
-                                .k = run.inputs.k(),
-                                .v = run.inputs.v(),
-                                .out = run.out.tensor(),
-                                .log_sum_exp = run.log_sum_exp.tensor(),
+    attention_backward(stream, {.forward = run.arguments(c),
+                                .dout = dout.tensor(),
                                 .dq = gradients.q(),
                                 .dk = gradients.k(),
-                                .dv = gradients.v(),
-                                .batch = c.batch,
-                                .heads = c.heads,
-                                .kv_heads = c.kv_heads,
-                                .query_offset = c.offset(),
-                                .scale = scale_of(c),
-                                .document_starts = run.document_starts(c),
-                                .dropout = run.dropout(c),
-                                .head_offset = c.head_offset,
-                                .dropout_keys = c.dropout_keys,
-                                .scratch = run.scratch.tensor()});
+                                .dv = gradients.v()});
     return Named{
         {"dq", read_values(gradients.q())}, {"dk", read_values(gradients.k())}, {"dv", read_values(gradients.v())}};
   };
@@ -383,18 +367,8 @@ TEST(Attention, RefusesWhatBreaksTheContract) {
   ThreadPool pool(2);
   Stream stream(pool);
   const ForwardRun run(c, stream, DType::f32, inputs_of(c));
-  const AttentionForward good{.q = run.inputs.q(),
-                              .k = run.inputs.k(),
-                              .v = run.inputs.v(),
-                              .out = run.out.tensor(),
-                              .log_sum_exp = run.log_sum_exp.tensor(),
-                              .batch = c.batch,
-                              .heads = c.heads,
-                              .kv_heads = c.kv_heads,
-                              .scale = 1.0,
-                              .scratch = run.scratch.tensor()};
   const auto with = [&](const std::function<void(AttentionForward&)>& change) {
-    AttentionForward args = good;
+    AttentionForward args = run.arguments(c);
     change(args);
     return [args, &stream] { attention_forward(stream, args); };
   };
@@ -403,7 +377,7 @@ TEST(Attention, RefusesWhatBreaksTheContract) {
   expect_refused(with([](AttentionForward& args) { args.kv_heads = 3; }));
   expect_refused(with([](AttentionForward& args) { args.batch = 5; }));
   expect_refused(with([](AttentionForward& args) { args.scratch = args.scratch.slice_cols(0, 100); }));
-  expect_refused(with([](AttentionForward& args) { args.dropout.probability = 0.1; }));
+  expect_refused(with([](AttentionForward& args) { args.dropout = {.probability = 0.1}; }));
   expect_refused(with([](AttentionForward& args) { args.log_sum_exp = args.out; }));
   expect_refused(with([](AttentionForward& args) { args.head_offset = -1; }));
   expect_refused(with([](AttentionForward& args) { args.dropout_keys = 5; }));

@@ -56,10 +56,6 @@ AttentionShape shape_of(const AttentionCase& c, DType dtype) {
           .documents = c.room};
 }
 
-Dropout AttentionTensors::dropout(const AttentionCase& c) const {
-  return {.probability = c.dropout, .seed = kSeed, .site = kSite, .step = step, .sample_ids = ids, .length = c.queries};
-}
-
 AttentionForward AttentionTensors::forward(const AttentionCase& c) const {
   return {.q = q,
           .k = k,
@@ -73,34 +69,19 @@ AttentionForward AttentionTensors::forward(const AttentionCase& c) const {
           .scale = c.scale(),
           .document_starts = c.document == 0 ? Tensor{} : starts,
           .document_bounds = bounds,
-          .dropout = dropout(c),
+          .dropout = {.probability = c.dropout,
+                      .seed = kSeed,
+                      .site = kSite,
+                      .step = step,
+                      .sample_ids = ids,
+                      .length = c.queries},
           .head_offset = c.head_offset,
           .dropout_keys = c.dropout_keys,
           .scratch = scratch};
 }
 
 AttentionBackward AttentionTensors::backward(const AttentionCase& c, bool deterministic) const {
-  return {.dout = dout,
-          .q = q,
-          .k = k,
-          .v = v,
-          .out = out,
-          .log_sum_exp = log_sum_exp,
-          .dq = dq,
-          .dk = dk,
-          .dv = dv,
-          .batch = c.batch,
-          .heads = c.heads,
-          .kv_heads = c.kv_heads,
-          .query_offset = c.offset(),
-          .scale = c.scale(),
-          .document_starts = c.document == 0 ? Tensor{} : starts,
-          .document_bounds = bounds,
-          .dropout = dropout(c),
-          .head_offset = c.head_offset,
-          .dropout_keys = c.dropout_keys,
-          .deterministic = deterministic,
-          .scratch = scratch};
+  return {.forward = forward(c), .dout = dout, .dq = dq, .dk = dk, .dv = dv, .deterministic = deterministic};
 }
 
 Named expected_of(const AttentionCase& c) {

@@ -49,9 +49,6 @@ struct AttentionTensors {
 
   AttentionForward forward(const AttentionCase& c) const;
   AttentionBackward backward(const AttentionCase& c, bool deterministic) const;
-
- private:
-  Dropout dropout(const AttentionCase& c) const;
 };
 
 // "out", "log_sum_exp", "dq", "dk" and "dv", on the CPU, in double.

@@ -8,10 +8,6 @@ namespace megalith::ops::cpu {
 
 namespace {
 
-struct Sizes {
-  int64_t queries, keys, dim, group;
-};
-
 // The running softmax of one row (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 template <class M>
 struct RowState {
@@ -71,7 +67,8 @@ class ForwardTile {
  public:
   using M = Main<T>;
 
-  ForwardTile(const AttentionForward& args, const Sizes& sizes, int64_t sample, int64_t head, int64_t first, M* scratch)
+  ForwardTile(const AttentionForward& args, const AttentionSizes& sizes, int64_t sample, int64_t head, int64_t first,
+              M* scratch)
       : args_(args),
         sizes_(sizes),
         first_(first),
@@ -144,7 +141,7 @@ class ForwardTile {
   }
 
   const AttentionForward& args_;
-  const Sizes& sizes_;
+  const AttentionSizes& sizes_;
   int64_t first_;
   int64_t rows_;
   int64_t first_key_ = 0;
@@ -164,12 +161,12 @@ class ForwardTile {
 
 }  // namespace
 
-void attention_forward(Stream& stream, const AttentionForward& args) {
+AttentionSizes checked_sizes(const Stream& stream, const AttentionForward& args) {
   const DType dtype = args.q.dtype;
-  const Sizes sizes{.queries = div_exact(args.q.rows(), args.batch),
-                    .keys = div_exact(args.k.rows(), args.batch),
-                    .dim = div_exact(args.q.cols(), args.heads),
-                    .group = div_exact(args.heads, args.kv_heads)};
+  const AttentionSizes sizes{.queries = div_exact(args.q.rows(), args.batch),
+                             .keys = div_exact(args.k.rows(), args.batch),
+                             .dim = div_exact(args.q.cols(), args.heads),
+                             .group = div_exact(args.heads, args.kv_heads)};
   check_matrix(args.q, "q", dtype, args.q.rows(), args.q.cols());
   check_matrix(args.k, "k", dtype, args.k.rows(), args.kv_heads * sizes.dim);
   check_matrix(args.v, "v", dtype, args.k.rows(), args.kv_heads * sizes.dim);
@@ -177,11 +174,20 @@ void attention_forward(Stream& stream, const AttentionForward& args) {
   check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
   check_scratch(args.scratch, main_dtype(dtype),
                 stream.pool().threads() * attention_scratch_part(sizes.keys, sizes.dim));
-  check_masks(args, sizes.queries, sizes.keys);
+  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + sizes.queries <= sizes.keys,
+                 "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, sizes.queries, sizes.keys);
+  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
+  check_dropout(args.dropout, args.batch);
+  MEGALITH_CHECK(args.head_offset >= 0 && (args.dropout_keys == 0 || args.dropout_keys >= sizes.keys),
+                 "dropout of heads from {} on, {} keys of {}", args.head_offset, sizes.keys, args.dropout_keys);
+  return sizes;
+}
 
+void attention_forward(Stream& stream, const AttentionForward& args) {
+  const AttentionSizes sizes = checked_sizes(stream, args);
   const int64_t blocks = ceil_div(sizes.queries, kQueryBlock);
   const int64_t pairs = args.batch * args.heads;
-  dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch_float(args.q.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
     run_with_scratch(
         stream, blocks * pairs, args.scratch.as<M>(), attention_scratch_part(sizes.keys, sizes.dim),

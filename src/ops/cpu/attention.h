@@ -105,7 +105,7 @@ class DocumentStarts {
   const int32_t* starts_;
 };
 
-// The random draws of one (sample, head) of either direction's arguments.
+// The random draws of one (sample, head).
 template <class M>
 struct WeightDropout {
   uint64_t key;
@@ -113,8 +113,7 @@ struct WeightDropout {
   M scale;
   int64_t channel;  // of key 0
 
-  template <class Args>
-  WeightDropout(const Args& args, int64_t sample, int64_t head, int64_t key_length)
+  WeightDropout(const AttentionForward& args, int64_t sample, int64_t head, int64_t key_length)
       : key(key_of_sample(args.dropout, sample)),
         threshold(dropout_threshold(args.dropout.probability)),
         scale(static_cast<M>(1.0 / (1.0 - args.dropout.probability))),
@@ -125,15 +124,11 @@ struct WeightDropout {
   }
 };
 
-// The checks of what both directions have in common, beside their matrices.
-template <class Args>
-void check_masks(const Args& args, int64_t queries, int64_t keys) {
-  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + queries <= keys, "queries [{}, {} + {}) of {} keys",
-                 args.query_offset, args.query_offset, queries, keys);
-  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.batch * queries);
-  check_dropout(args.dropout, args.batch);
-  MEGALITH_CHECK(args.head_offset >= 0 && (args.dropout_keys == 0 || args.dropout_keys >= keys),
-                 "dropout of heads from {} on, {} keys of {}", args.head_offset, keys, args.dropout_keys);
-}
+struct AttentionSizes {
+  int64_t queries, keys, dim, group;
+};
+
+// Both directions begin with it.
+AttentionSizes checked_sizes(const Stream& stream, const AttentionForward& args);
 
 }  // namespace megalith::ops::cpu

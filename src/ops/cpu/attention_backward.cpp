@@ -7,10 +7,6 @@ namespace megalith::ops::cpu {
 
 namespace {
 
-struct Sizes {
-  int64_t queries, keys, dim;
-};
-
 template <class M>
 M dot(const M* a, const M* b, int64_t count) {
   M sum = 0;
@@ -52,14 +48,15 @@ class BackwardTile {
  public:
   using M = Main<T>;
 
-  BackwardTile(const AttentionBackward& args, const Sizes& sizes, int64_t sample, int64_t kv_head, M* scratch)
+  BackwardTile(const AttentionBackward& args, const AttentionSizes& sizes, int64_t sample, int64_t kv_head, M* scratch)
       : args_(args),
+        forward_(args.forward),
         queries_(sizes.queries),
         keys_(sizes.keys),
         dim_(sizes.dim),
         sample_(sample),
         kv_head_(kv_head),
-        documents_(args.document_starts, sample, sizes.queries) {
+        documents_(forward_.document_starts, sample, sizes.queries) {
     Carver<M> carver(scratch);
     weights_ = carver.take(kQueryBlock * kKeyBlock);
     dropped_ = carver.take(kQueryBlock * kKeyBlock);
@@ -82,7 +79,7 @@ class BackwardTile {
     dv_ = sum_of<T>(dv, dim_, dv_memory_);
     clear(dk_, keys_, dim_);
     clear(dv_, keys_, dim_);
-    const int64_t group = args_.heads / args_.kv_heads;
+    const int64_t group = forward_.heads / forward_.kv_heads;
     for (int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) run_head(head);
     store_sum<T>(dk_, keys_, dim_, dk);
     store_sum<T>(dv_, keys_, dim_, dv);
@@ -93,19 +90,19 @@ class BackwardTile {
     const auto dq = head_block<T>(args_.dq, queries_, dim_, sample_, head);
     dq_ = sum_of<T>(dq, dim_, dq_memory_);
     clear(dq_, queries_, dim_);
-    q_ = head_block<T>(args_.q, queries_, dim_, sample_, head);
+    q_ = head_block<T>(forward_.q, queries_, dim_, sample_, head);
     dout_ = head_block<T>(args_.dout, queries_, dim_, sample_, head);
-    log_sum_exp_ = args_.log_sum_exp.row<M>(sample_ * args_.heads + head);
+    log_sum_exp_ = forward_.log_sum_exp.row<M>(sample_ * forward_.heads + head);
     dropout_.reset();
-    if (args_.dropout.probability > 0.0) dropout_.emplace(args_, sample_, head, keys_);
+    if (forward_.dropout.probability > 0.0) dropout_.emplace(forward_, sample_, head, keys_);
     compute_deltas(head);
-    const int64_t visible = args_.query_offset + queries_;  // to the last query
+    const int64_t visible = forward_.query_offset + queries_;  // to the last query
     for (int64_t key = 0; key < visible; key += kKeyBlock) run_keys(key, std::min(kKeyBlock, visible - key));
     store_sum<T>(dq_, queries_, dim_, dq);
   }
 
   void compute_deltas(int64_t head) {
-    const auto out = head_block<T>(args_.out, queries_, dim_, sample_, head);
+    const auto out = head_block<T>(forward_.out, queries_, dim_, sample_, head);
     for (int64_t first = 0; first < queries_; first += kQueryBlock) {
       const int64_t rows = std::min(kQueryBlock, queries_ - first);
       const Block<const M> a = in_main<T>(dout_.from_row(first), rows, dim_, wide_dout_);
@@ -115,22 +112,22 @@ class BackwardTile {
   }
 
   void run_keys(int64_t key, int64_t keys) {
-    const auto k = head_block<T>(args_.k, keys_, dim_, sample_, kv_head_);
-    const auto v = head_block<T>(args_.v, keys_, dim_, sample_, kv_head_);
+    const auto k = head_block<T>(forward_.k, keys_, dim_, sample_, kv_head_);
+    const auto v = head_block<T>(forward_.v, keys_, dim_, sample_, kv_head_);
     const Block<const M> k_block = in_main<T>(k.from_row(key), keys, dim_, wide_k_);
     const Block<const M> v_block = in_main<T>(v.from_row(key), keys, dim_, wide_v_);
-    const int64_t first_seeing = std::max<int64_t>(0, key - args_.query_offset);
+    const int64_t first_seeing = std::max<int64_t>(0, key - forward_.query_offset);
     for (int64_t first = first_seeing / kQueryBlock * kQueryBlock; first < queries_; first += kQueryBlock) {
       // From here on no query sees these keys any more.
       if (documents_.of(first) >= key + keys) break;
       const int64_t rows = std::min(kQueryBlock, queries_ - first);
-      run_block(key, std::min(keys, args_.query_offset + first + rows - key), k_block, v_block, first, rows);
+      run_block(key, std::min(keys, forward_.query_offset + first + rows - key), k_block, v_block, first, rows);
     }
   }
 
   // Queries [first, first + rows) against the keys [key, key + count).
   void run_block(int64_t key, int64_t count, Block<const M> k, Block<const M> v, int64_t first, int64_t rows) {
-    const auto scale = static_cast<M>(args_.scale);
+    const auto scale = static_cast<M>(forward_.scale);
     const Block<const M> q = in_main<T>(q_.from_row(first), rows, dim_, wide_q_);
     const Block<const M> dout = in_main<T>(dout_.from_row(first), rows, dim_, wide_dout_);
     const Block<M> weights{weights_, count};
@@ -160,7 +157,7 @@ class BackwardTile {
 
   // From scores and gradients of the (dropped) weights to weights and gradients of the scores, for one query.
   void differentiate_row(int64_t query, int64_t row, int64_t key, int64_t count) {
-    const int64_t position = args_.query_offset + query;
+    const int64_t position = forward_.query_offset + query;
     const int64_t end = std::clamp<int64_t>(position + 1 - key, 0, count);
     const int64_t begin = std::clamp<int64_t>(documents_.of(query) - key, 0, end);
     M* weights = weights_ + row * count;
@@ -176,6 +173,7 @@ class BackwardTile {
   }
 
   const AttentionBackward& args_;
+  const AttentionForward& forward_;
   int64_t queries_, keys_, dim_, sample_, kv_head_;
   DocumentStarts documents_;
   M *weights_, *dropped_, *gradients_;
@@ -191,28 +189,22 @@ class BackwardTile {
 }  // namespace
 
 void attention_backward(Stream& stream, const AttentionBackward& args) {
-  const DType dtype = args.q.dtype;
-  const Sizes sizes{.queries = div_exact(args.q.rows(), args.batch),
-                    .keys = div_exact(args.k.rows(), args.batch),
-                    .dim = div_exact(args.q.cols(), args.heads)};
-  const int64_t group = div_exact(args.heads, args.kv_heads);
-  const int64_t kv_cols = args.heads / group * sizes.dim;
-  for (const auto& [tensor, name] : {std::pair{args.q, "q"}, {args.dq, "dq"}, {args.out, "out"}, {args.dout, "dout"}}) {
-    check_matrix(tensor, name, dtype, args.q.rows(), args.q.cols());
+  const AttentionForward& forward = args.forward;
+  const AttentionSizes sizes = checked_sizes(stream, forward);
+  for (const auto& [gradient, of, name] : {std::tuple{args.dout, forward.out, "dout"},
+                                           {args.dq, forward.q, "dq"},
+                                           {args.dk, forward.k, "dk"},
+                                           {args.dv, forward.v, "dv"}}) {
+    check_matrix(gradient, name, of.dtype, of.rows(), of.cols());
   }
-  for (const auto& [tensor, name] : {std::pair{args.k, "k"}, {args.dk, "dk"}, {args.v, "v"}, {args.dv, "dv"}}) {
-    check_matrix(tensor, name, dtype, args.k.rows(), kv_cols);
-  }
-  const int64_t part = attention_scratch_part(sizes.keys, sizes.dim);
-  check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
-  check_scratch(args.scratch, main_dtype(dtype), stream.pool().threads() * part);
-  check_masks(args, sizes.queries, sizes.keys);
 
-  dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch_float(forward.q.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
-    run_with_scratch(stream, args.batch * args.kv_heads, args.scratch.as<M>(), part, [&](int64_t tile, M* scratch) {
-      BackwardTile<T>(args, sizes, tile / args.kv_heads, tile % args.kv_heads, scratch).run();
-    });
+    run_with_scratch(stream, forward.batch * forward.kv_heads, forward.scratch.as<M>(),
+                     attention_scratch_part(sizes.keys, sizes.dim), [&](int64_t tile, M* scratch) {
+                       const int64_t sample = tile / forward.kv_heads;
+                       BackwardTile<T>(args, sizes, sample, tile % forward.kv_heads, scratch).run();
+                     });
   });
 }
 

@@ -14,35 +14,15 @@ namespace megalith::ops::cuda {
 
 namespace {
 
-// What the checks of both directions have in common. The kernels count in 32 bits, and grids are bounded.
-void check_shape(const AttentionShape& shape, double scale, const Tensor& document_starts,
-                 const Tensor& document_bounds, const Dropout& dropout, const Tensor& scratch) {
+// The kernels count in 32 bits, and grids are bounded.
+void check_limits(const AttentionShape& shape, const AttentionForward& args) {
   constexpr int64_t kMaxGrid = 65535;
-  constexpr int64_t kMaxLength = int64_t{1} << 30;
+  constexpr int64_t kMost = int64_t{1} << 30;
   element_of(shape.dtype);  // refuses fp64
-  MEGALITH_CHECK(shape.batch <= kMaxGrid && shape.heads <= kMaxGrid && shape.key_length <= kMaxLength &&
+  MEGALITH_CHECK(shape.batch <= kMaxGrid && shape.heads <= kMaxGrid && shape.key_length <= kMost &&
                      shape.head_dim <= kMaxGenericDim,
                  "attention of batch {}, heads {}, length {}, head_dim {}", shape.batch, shape.heads, shape.key_length,
                  shape.head_dim);
-  MEGALITH_CHECK(scale > 0.0, "scale {}", scale);
-  const int64_t rows = shape.batch * shape.query_length;
-  if (document_starts) check_vector(document_starts, "document_starts", DType::i32, rows);
-  if (document_bounds) check_vector(document_bounds, "document_bounds", DType::i32, shape.documents + 1);
-  MEGALITH_CHECK(document_starts || !document_bounds, "document_bounds without document_starts");
-  MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
-                 dropout.probability);
-  if (dropout.probability > 0.0) {
-    MEGALITH_CHECK(dropout.step != nullptr && dropout.sample_ids.device == Device::cuda &&
-                       dropout.sample_ids.dtype == DType::i64 && dropout.sample_ids.elements() == shape.batch,
-                   "dropout of {} samples with {} ids", shape.batch, dropout.sample_ids.elements());
-  }
-  check_scratch(scratch, DType::f32, attention_scratch(Device::cuda, shape, 1));
-}
-
-// Of either direction: where its queries and heads stand in the whole.
-template <class Args>
-void check_place(const Args& args, const AttentionShape& shape) {
-  constexpr int64_t kMost = int64_t{1} << 30;
   MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + shape.query_length <= shape.key_length,
                  "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, shape.query_length,
                  shape.key_length);
@@ -51,11 +31,17 @@ void check_place(const Args& args, const AttentionShape& shape) {
                  "dropout of heads from {} on, {} keys of {}", args.head_offset, shape.key_length, args.dropout_keys);
 }
 
-int64_t documents_in(const Tensor& document_bounds) {
-  return document_bounds ? document_bounds.elements() - 1 : 0;
+void check_dropout(const Dropout& dropout, int64_t samples) {
+  MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
+                 dropout.probability);
+  if (dropout.probability == 0.0) return;
+  MEGALITH_CHECK(dropout.step != nullptr && dropout.sample_ids.device == Device::cuda &&
+                     dropout.sample_ids.dtype == DType::i64 && dropout.sample_ids.elements() == samples,
+                 "dropout of {} samples with {} ids", samples, dropout.sample_ids.elements());
 }
 
 AttentionShape checked_shape(const AttentionForward& args) {
+  const Tensor& bounds = args.document_bounds;
   const AttentionShape shape{.dtype = args.q.dtype,
                              .batch = args.batch,
                              .heads = args.heads,
@@ -63,40 +49,30 @@ AttentionShape checked_shape(const AttentionForward& args) {
                              .query_length = div_exact(args.q.rows(), args.batch),
                              .key_length = div_exact(args.k.rows(), args.batch),
                              .head_dim = div_exact(args.q.cols(), args.heads),
-                             .documents = documents_in(args.document_bounds)};
+                             .documents = bounds ? bounds.elements() - 1 : 0};
   const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
   check_matrix(args.q, "q", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.k, "k", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.v, "v", shape.dtype, args.k.rows(), kv_cols);
   check_matrix(args.out, "out", shape.dtype, args.q.rows(), args.q.cols());
   check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
-  check_place(args, shape);
+  check_limits(shape, args);
+  MEGALITH_CHECK(args.scale > 0.0, "scale {}", args.scale);
+  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
+  if (bounds) check_vector(bounds, "document_bounds", DType::i32, shape.documents + 1);
+  MEGALITH_CHECK(args.document_starts || !bounds, "document_bounds without document_starts");
+  check_dropout(args.dropout, args.batch);
+  check_scratch(args.scratch, DType::f32, attention_scratch(Device::cuda, shape, 1));
   return shape;
 }
 
 AttentionShape checked_shape(const AttentionBackward& args) {
-  const int64_t rows = args.q.rows();
-  const AttentionShape shape{.dtype = args.q.dtype,
-                             .batch = args.batch,
-                             .heads = args.heads,
-                             .kv_heads = args.kv_heads,
-                             .query_length = div_exact(rows, args.batch),
-                             .key_length = div_exact(args.k.rows(), args.batch),
-                             .head_dim = div_exact(args.q.cols(), args.heads),
-                             .documents = documents_in(args.document_bounds)};
-  const int64_t kv_cols = args.heads / div_exact(args.heads, args.kv_heads) * shape.head_dim;
-  check_matrix(args.q, "q", shape.dtype, rows, args.q.cols());
-  check_matrix(args.dq, "dq", shape.dtype, rows, args.q.cols());
-  check_matrix(args.out, "out", shape.dtype, rows, args.q.cols());
-  check_matrix(args.dout, "dout", shape.dtype, rows, args.q.cols());
-  check_matrix(args.k, "k", shape.dtype, args.k.rows(), kv_cols);
-  check_matrix(args.v, "v", shape.dtype, args.k.rows(), kv_cols);
-  check_matrix(args.dk, "dk", shape.dtype, args.k.rows(), kv_cols);
-  check_matrix(args.dv, "dv", shape.dtype, args.k.rows(), kv_cols);
-  check_matrix(args.log_sum_exp, "log_sum_exp", DType::f32, args.batch * args.heads, shape.query_length);
-  check_shape(shape, args.scale, args.document_starts, args.document_bounds, args.dropout, args.scratch);
-  check_place(args, shape);
+  const AttentionForward& forward = args.forward;
+  const AttentionShape shape = checked_shape(forward);
+  check_matrix(args.dout, "dout", shape.dtype, forward.out.rows(), forward.out.cols());
+  check_matrix(args.dq, "dq", shape.dtype, forward.q.rows(), forward.q.cols());
+  check_matrix(args.dk, "dk", shape.dtype, forward.k.rows(), forward.k.cols());
+  check_matrix(args.dv, "dv", shape.dtype, forward.v.rows(), forward.v.cols());
   return shape;
 }
 
@@ -121,16 +97,10 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
 }
 
 AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& shape) {
-  return {.is_backward = true,
-          .dtype = shape.dtype,
-          .head_dim = shape.head_dim,
-          .is_aligned = is_aligned({args.q, args.k, args.v, args.out, args.dout, args.dq, args.dk, args.dv}),
-          .has_dropout = args.dropout.probability > 0.0,
-          .has_documents = static_cast<bool>(args.document_starts),
-          .has_bounds = static_cast<bool>(args.document_bounds),
-          .queries = shape.query_length,
-          .is_square = shape.query_length == shape.key_length,
-          .ends_together = args.query_offset + shape.query_length == shape.key_length};
+  AttentionTraits traits = traits_of(args.forward, shape);
+  traits.is_backward = true;
+  traits.is_aligned = traits.is_aligned && is_aligned({args.dout, args.dq, args.dk, args.dv});
+  return traits;
 }
 
 template <class T>
@@ -138,12 +108,7 @@ AttentionRows<T> rows_of(const Tensor& tensor) {
   return {static_cast<T*>(tensor.data), tensor.row_stride};
 }
 
-const int32_t* starts_of(const Tensor& document_starts) {
-  return document_starts ? document_starts.as<int32_t>() : nullptr;
-}
-
-template <class Args>
-AttentionDropout launch_dropout(const Args& args, const AttentionShape& shape) {
+AttentionDropout launch_dropout(const AttentionForward& args, const AttentionShape& shape) {
   const Dropout& dropout = args.dropout;
   if (dropout.probability == 0.0) return {};
   return {.threshold = dropout_threshold(dropout.probability),
@@ -170,7 +135,7 @@ AttentionForwardLaunch<T> launch_of(const AttentionForward& args, const Attentio
           .dim = static_cast<int32_t>(shape.head_dim),
           .query_offset = static_cast<int32_t>(args.query_offset),
           .scale = static_cast<float>(args.scale),
-          .document_starts = starts_of(args.document_starts),
+          .document_starts = args.document_starts ? args.document_starts.as<int32_t>() : nullptr,
           .dropout = launch_dropout(args, shape)};
 }
 
@@ -182,58 +147,30 @@ int64_t dq_sums_offset(const AttentionShape& shape) {
 
 template <class T>
 AttentionBackwardLaunch<T> launch_of(const AttentionBackward& args, const AttentionShape& shape) {
-  return {.dout = rows_of<const T>(args.dout),
-          .q = rows_of<const T>(args.q),
-          .k = rows_of<const T>(args.k),
-          .v = rows_of<const T>(args.v),
-          .out = rows_of<const T>(args.out),
-          .log_sum_exp = rows_of<const float>(args.log_sum_exp),
-          .dq = rows_of<T>(args.dq),
-          .dk = rows_of<T>(args.dk),
-          .dv = rows_of<T>(args.dv),
-          .delta = args.scratch.as<float>(),
-          .dq_sums = args.deterministic ? nullptr : args.scratch.as<float>() + dq_sums_offset(shape),
-          .batch = static_cast<int32_t>(shape.batch),
-          .heads = static_cast<int32_t>(shape.heads),
-          .kv_heads = static_cast<int32_t>(shape.kv_heads),
-          .queries = static_cast<int32_t>(shape.query_length),
-          .keys = static_cast<int32_t>(shape.key_length),
-          .dim = static_cast<int32_t>(shape.head_dim),
-          .query_offset = static_cast<int32_t>(args.query_offset),
-          .scale = static_cast<float>(args.scale),
-          .document_starts = starts_of(args.document_starts),
-          .dropout = launch_dropout(args, shape)};
+  AttentionBackwardLaunch<T> launch;
+  static_cast<AttentionForwardLaunch<T>&>(launch) = launch_of<T>(args.forward, shape);
+  launch.dout = rows_of<const T>(args.dout);
+  launch.dq = rows_of<T>(args.dq);
+  launch.dk = rows_of<T>(args.dk);
+  launch.dv = rows_of<T>(args.dv);
+  launch.delta = args.forward.scratch.as<float>();
+  if (!args.deterministic) launch.dq_sums = launch.delta + dq_sums_offset(shape);
+  return launch;
 }
 
-cudaStream_t native(Stream& stream) {
-  return static_cast<cudaStream_t>(stream.native());
-}
-
-bool run_on(AttentionPath path, Stream& stream, const AttentionForward& args, const AttentionShape& shape) {
-  if (path == AttentionPath::cudnn) return libraries_of(stream).cudnn_attention->forward(args, shape);
+template <class Args>
+bool run_on(AttentionPath path, Stream& stream, const Args& args, const AttentionShape& shape) {
+  if (path == AttentionPath::cudnn) return libraries_of(stream).cudnn_attention->run(args, shape);
+  const auto native = static_cast<cudaStream_t>(stream.native());
   cudaError_t status = cudaSuccess;
   if (path == AttentionPath::tensor_cores) {
-    status = launch_tensor_core_forward(launch_of<Bf16Bits>(args, shape), native(stream));
+    status = launch_tensor_cores(launch_of<Bf16Bits>(args, shape), native);
   } else if (shape.dtype == DType::bf16) {
-    status = launch_generic_forward(launch_of<Bf16Bits>(args, shape), native(stream));
+    status = launch_generic(launch_of<Bf16Bits>(args, shape), native);
   } else {
-    status = launch_generic_forward(launch_of<float>(args, shape), native(stream));
+    status = launch_generic(launch_of<float>(args, shape), native);
   }
   megalith::cuda::check(status, "launching attention");
-  return true;
-}
-
-bool run_on(AttentionPath path, Stream& stream, const AttentionBackward& args, const AttentionShape& shape) {
-  if (path == AttentionPath::cudnn) return libraries_of(stream).cudnn_attention->backward(args, shape);
-  cudaError_t status = cudaSuccess;
-  if (path == AttentionPath::tensor_cores) {
-    status = launch_tensor_core_backward(launch_of<Bf16Bits>(args, shape), native(stream));
-  } else if (shape.dtype == DType::bf16) {
-    status = launch_generic_backward(launch_of<Bf16Bits>(args, shape), native(stream));
-  } else {
-    status = launch_generic_backward(launch_of<float>(args, shape), native(stream));
-  }
-  megalith::cuda::check(status, "launching the backward pass of attention");
   return true;
 }
 

@@ -446,7 +446,7 @@ cudaError_t launch_for(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream
 
 }  // namespace
 
-cudaError_t launch_tensor_core_backward(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
+cudaError_t launch_tensor_cores(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
   if (args.dim <= 64) return launch_for<64>(args, stream);
   if (args.dim <= 80) return launch_for<80>(args, stream);
   if (args.dim <= 96) return launch_for<96>(args, stream);

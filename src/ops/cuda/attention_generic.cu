@@ -98,6 +98,57 @@ __device__ __forceinline__ int start_of(const int32_t* document_starts, int samp
 }
 
 template <class T>
+__device__ __forceinline__ AttentionRows<const T> from_row(AttentionRows<const T> rows, int row) {
+  return {rows.data + row * rows.stride, rows.stride};
+}
+
+// Whether dropout keeps the weights of one head of a sample.
+class Draws {
+ public:
+  __device__ Draws(const AttentionDropout& dropout, int sample, int head)
+      : threshold_(dropout.threshold),
+        key_(threshold_ == 0 ? 0 : sample_key(dropout, sample)),
+        channel_(first_channel(dropout, head)) {}
+
+  __device__ bool keep(int key, int position) const {
+    return threshold_ == 0 || is_kept(key_, threshold_, channel_ + key, position);
+  }
+
+ private:
+  uint32_t threshold_;
+  uint64_t key_;
+  int64_t channel_;
+};
+
+// The query that a warp owns, and the keys that its block meets: those that any of its queries sees.
+template <class T>
+struct OwnQuery {
+  const AttentionForwardLaunch<T>& args;
+  int head = static_cast<int>(blockIdx.y);
+  int sample = static_cast<int>(blockIdx.z);
+  int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kWarps;  // of the block
+  int index = first + static_cast<int>(threadIdx.x) / 32;
+  bool exists = index < args.queries;
+  int position = args.query_offset + index;
+  int start = start_of(args.document_starts, sample, args.queries, index);
+  int first_key = start_of(args.document_starts, sample, args.queries, first) / kTile * kTile;
+  int end_key = args.query_offset + min(first + kWarps, args.queries);
+  int64_t first_row = static_cast<int64_t>(sample) * args.queries;  // of its sample
+  int64_t stats_row = static_cast<int64_t>(sample) * args.heads + head;
+
+  __device__ bool sees(int key) const { return exists && start <= key && key <= position; }
+
+  // The columns of its head in the rows of its sample.
+  __device__ AttentionRows<const T> of_queries(AttentionRows<const T> rows) const {
+    return head_rows(rows, first_row, head, args.dim);
+  }
+  __device__ AttentionRows<const T> of_keys(AttentionRows<const T> rows) const {
+    return head_rows(rows, static_cast<int64_t>(sample) * args.keys, head / (args.heads / args.kv_heads), args.dim);
+  }
+  __device__ T* row_in(AttentionRows<T> rows) const { return head_rows(rows, first_row + index, head, args.dim).data; }
+};
+
+template <class T>
 __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionForwardLaunch<T> args) {
   __shared__ float chunk[kTile][kChunk + 1];
   extern __shared__ float memory[];
@@ -106,34 +157,19 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionForwar
   float* q = memory + warp * 2 * args.dim;
   float* sum = q + args.dim;
 
-  const int head = blockIdx.y;
-  const int sample = blockIdx.z;
-  const int kv_head = head / (args.heads / args.kv_heads);
-  const int first_query = (gridDim.x - 1 - blockIdx.x) * kWarps;
-  const int query = first_query + warp;
-  const bool exists = query < args.queries;
-  const int position = args.query_offset + query;
-  const int start = start_of(args.document_starts, sample, args.queries, query);
-  const auto queries = head_rows(args.q, static_cast<int64_t>(sample) * args.queries, head, args.dim);
-  const auto keys = head_rows(args.k, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
-  const auto values = head_rows(args.v, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
-  const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
-  const int64_t channel = first_channel(args.dropout, head);
-
-  load_row(queries, query, exists, args.dim, q);
+  const OwnQuery<T> query{args};
+  const Draws draws(args.dropout, query.sample, query.head);
+  const auto keys = query.of_keys(args.k);
+  const auto values = query.of_keys(args.v);
+  load_row(query.of_queries(args.q), query.index, query.exists, args.dim, q);
   clear_row(sum, args.dim);
   float maximum = kNever;
   float total = 0.0F;  // of this lane's keys
-  const int end = args.query_offset + min(first_query + kWarps, args.queries);
-  const int begin = start_of(args.document_starts, sample, args.queries, first_query) / kTile * kTile;
-  for (int tile = begin; tile < end; tile += kTile) {
-    const int count = min(kTile, end - tile);
-    const auto tile_keys = AttentionRows<const T>{keys.data + tile * keys.stride, keys.stride};
-    const auto tile_values = AttentionRows<const T>{values.data + tile * values.stride, values.stride};
+  for (int tile = query.first_key; tile < query.end_key; tile += kTile) {
+    const int count = min(kTile, query.end_key - tile);
     const int key = tile + lane;
-    const bool visible = exists && start <= key && key <= position;
-    const float product = dot_with_lane_row(q, tile_keys, count, args.dim, chunk);
-    const float score = visible ? product * args.scale : kNever;
+    const float product = dot_with_lane_row(q, from_row(keys, tile), count, args.dim, chunk);
+    const float score = query.sees(key) ? product * args.scale : kNever;
     const float new_maximum = fmaxf(maximum, warp_max(score));
     const float base = new_maximum == kNever ? 0.0F : new_maximum;
     const float correction = __expf(maximum - base);
@@ -141,21 +177,16 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const AttentionForwar
     maximum = new_maximum;
     total = total * correction + weight;
     for (int d = lane; d < args.dim; d += 32) sum[d] *= correction;
-    if (args.dropout.threshold != 0 && visible &&
-        !is_kept(key_of_sample, args.dropout.threshold, channel + key, position)) {
-      weight = 0.0F;
-    }
+    if (query.sees(key) && !draws.keep(key, query.position)) weight = 0.0F;
     __syncwarp();
-    add_weighted_rows(weight, tile_values, count, args.dim, sum);
+    add_weighted_rows(weight, from_row(values, tile), count, args.dim, sum);
   }
   total = warp_sum(total);
   __syncwarp();
-  if (!exists) return;
-  const auto out = head_rows(args.out, static_cast<int64_t>(sample) * args.queries + query, head, args.dim);
-  store_row(sum, args.dropout.factor / total, args.dim, out.data);
+  if (!query.exists) return;
+  store_row(sum, args.dropout.factor / total, args.dim, query.row_in(args.out));
   if (lane == 0) {
-    const int64_t row = static_cast<int64_t>(sample) * args.heads + head;
-    args.log_sum_exp.data[row * args.log_sum_exp.stride + query] = maximum + logf(total);
+    args.log_sum_exp.data[query.stats_row * args.log_sum_exp.stride + query.index] = maximum + logf(total);
   }
 }
 
@@ -203,46 +234,32 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(const AttentionBackwardLau
   float* dout = q + args.dim;
   float* dq = dout + args.dim;
 
-  const int head = blockIdx.y;
-  const int sample = blockIdx.z;
-  const int kv_head = head / (args.heads / args.kv_heads);
-  const int first_query = (gridDim.x - 1 - blockIdx.x) * kWarps;
-  const int query = first_query + warp;
-  const bool exists = query < args.queries;
-  const int position = args.query_offset + query;
-  const int start = start_of(args.document_starts, sample, args.queries, query);
-  const int64_t first_row = static_cast<int64_t>(sample) * args.queries;
-  const auto keys = head_rows(args.k, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
-  const auto values = head_rows(args.v, static_cast<int64_t>(sample) * args.keys, kv_head, args.dim);
-  const int64_t stats_row = static_cast<int64_t>(sample) * args.heads + head;
-  const float log_sum_exp = exists ? args.log_sum_exp.data[stats_row * args.log_sum_exp.stride + query] : 0.0F;
-  const float delta = exists ? args.delta[stats_row * args.queries + query] : 0.0F;
-  const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
-  const int64_t channel = first_channel(args.dropout, head);
-
-  load_row(head_rows(args.q, first_row, head, args.dim), query, exists, args.dim, q);
-  load_row(head_rows(args.dout, first_row, head, args.dim), query, exists, args.dim, dout);
+  const OwnQuery<T> query{args};
+  const Draws draws(args.dropout, query.sample, query.head);
+  const auto keys = query.of_keys(args.k);
+  const auto values = query.of_keys(args.v);
+  PairInput in{};
+  if (query.exists) {
+    in.log_sum_exp = args.log_sum_exp.data[query.stats_row * args.log_sum_exp.stride + query.index];
+    in.delta = args.delta[query.stats_row * args.queries + query.index];
+  }
+  load_row(query.of_queries(args.q), query.index, query.exists, args.dim, q);
+  load_row(query.of_queries(args.dout), query.index, query.exists, args.dim, dout);
   clear_row(dq, args.dim);
-  const int end = args.query_offset + min(first_query + kWarps, args.queries);
-  const int begin = start_of(args.document_starts, sample, args.queries, first_query) / kTile * kTile;
-  for (int tile = begin; tile < end; tile += kTile) {
-    const int count = min(kTile, end - tile);
-    const auto tile_keys = AttentionRows<const T>{keys.data + tile * keys.stride, keys.stride};
-    const auto tile_values = AttentionRows<const T>{values.data + tile * values.stride, values.stride};
+  for (int tile = query.first_key; tile < query.end_key; tile += kTile) {
+    const int count = min(kTile, query.end_key - tile);
     const int key = tile + lane;
-    const float product = dot_with_lane_row(q, tile_keys, count, args.dim, chunk);
-    const float dproduct = dot_with_lane_row(dout, tile_values, count, args.dim, chunk);
+    in.product = dot_with_lane_row(q, from_row(keys, tile), count, args.dim, chunk);
+    in.dproduct = dot_with_lane_row(dout, from_row(values, tile), count, args.dim, chunk);
     float dscore = 0.0F;
-    if (exists && start <= key && key <= position) {
-      const bool kept =
-          args.dropout.threshold == 0 || is_kept(key_of_sample, args.dropout.threshold, channel + key, position);
-      dscore = differentiate({product, dproduct, log_sum_exp, delta}, args.scale, kept, args.dropout.factor).dscore;
+    if (query.sees(key)) {
+      dscore = differentiate(in, args.scale, draws.keep(key, query.position), args.dropout.factor).dscore;
     }
     __syncwarp();
-    add_weighted_rows(dscore, tile_keys, count, args.dim, dq);
+    add_weighted_rows(dscore, from_row(keys, tile), count, args.dim, dq);
   }
   __syncwarp();
-  if (exists) store_row(dq, args.scale, args.dim, head_rows(args.dq, first_row + query, head, args.dim).data);
+  if (query.exists) store_row(dq, args.scale, args.dim, query.row_in(args.dq));
 }
 
 // The sums over queries run through the query heads of the key-value head one after the other: always the same order.
@@ -265,7 +282,6 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(const AttentionBackwardLa
   const bool exists = key < args.keys;
   const int64_t first_row = static_cast<int64_t>(sample) * args.keys;
   const int64_t first_query_row = static_cast<int64_t>(sample) * args.queries;
-  const uint64_t key_of_sample = args.dropout.threshold == 0 ? 0 : sample_key(args.dropout, sample);
 
   load_row(head_rows(args.k, first_row, kv_head, args.dim), key, exists, args.dim, k);
   load_row(head_rows(args.v, first_row, kv_head, args.dim), key, exists, args.dim, v);
@@ -275,12 +291,13 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(const AttentionBackwardLa
     const int64_t stats_row = static_cast<int64_t>(sample) * args.heads + head;
     const auto queries = head_rows(args.q, first_query_row, head, args.dim);
     const auto douts = head_rows(args.dout, first_query_row, head, args.dim);
+    const Draws draws(args.dropout, sample, head);
     for (int tile = max(0, first_key - args.query_offset) / kTile * kTile; tile < args.queries; tile += kTile) {
       // From here on no query sees these keys any more.
       if (start_of(args.document_starts, sample, args.queries, tile) >= first_key + kWarps) break;
       const int count = min(kTile, args.queries - tile);
-      const auto tile_queries = AttentionRows<const T>{queries.data + tile * queries.stride, queries.stride};
-      const auto tile_douts = AttentionRows<const T>{douts.data + tile * douts.stride, douts.stride};
+      const auto tile_queries = from_row(queries, tile);
+      const auto tile_douts = from_row(douts, tile);
       const int query = tile + lane;
       const int position = args.query_offset + query;
       const float product = dot_with_lane_row(k, tile_queries, count, args.dim, chunk);
@@ -288,11 +305,9 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(const AttentionBackwardLa
       PairGradient gradient{0.0F, 0.0F};
       if (exists && query < args.queries && key <= position &&
           start_of(args.document_starts, sample, args.queries, query) <= key) {
-        const bool kept = args.dropout.threshold == 0 || is_kept(key_of_sample, args.dropout.threshold,
-                                                                 first_channel(args.dropout, head) + key, position);
         const PairInput in{product, dproduct, args.log_sum_exp.data[stats_row * args.log_sum_exp.stride + query],
                            args.delta[stats_row * args.queries + query]};
-        gradient = differentiate(in, args.scale, kept, args.dropout.factor);
+        gradient = differentiate(in, args.scale, draws.keep(key, position), args.dropout.factor);
       }
       __syncwarp();
       add_weighted_rows(gradient.weight, tile_douts, count, args.dim, dv);
@@ -346,16 +361,16 @@ cudaError_t launch_backward(const AttentionBackwardLaunch<T>& args, cudaStream_t
 
 }  // namespace
 
-cudaError_t launch_generic_forward(const AttentionForwardLaunch<float>& args, cudaStream_t stream) {
+cudaError_t launch_generic(const AttentionForwardLaunch<float>& args, cudaStream_t stream) {
   return launch_forward(args, stream);
 }
-cudaError_t launch_generic_forward(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
+cudaError_t launch_generic(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
   return launch_forward(args, stream);
 }
-cudaError_t launch_generic_backward(const AttentionBackwardLaunch<float>& args, cudaStream_t stream) {
+cudaError_t launch_generic(const AttentionBackwardLaunch<float>& args, cudaStream_t stream) {
   return launch_backward(args, stream);
 }
-cudaError_t launch_generic_backward(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
+cudaError_t launch_generic(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream) {
   return launch_backward(args, stream);
 }
 

@@ -38,17 +38,13 @@ struct AttentionForwardLaunch {
   AttentionDropout dropout;
 };
 
+// Of the forward pass whose outputs it reads.
 template <class T>
-struct AttentionBackwardLaunch {
-  AttentionRows<const T> dout, q, k, v, out;
-  AttentionRows<const float> log_sum_exp;
+struct AttentionBackwardLaunch : AttentionForwardLaunch<T> {
+  AttentionRows<const T> dout;
   AttentionRows<T> dq, dk, dv;
   float* delta = nullptr;    // scratch, (batch * heads, queries)
   float* dq_sums = nullptr;  // scratch, (batch * queries, heads * dim); null: sum in a fixed order
-  int32_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, dim = 0, query_offset = 0;
-  float scale = 0.0F;
-  const int32_t* document_starts = nullptr;
-  AttentionDropout dropout;
 };
 
 // The bits of a bf16.
@@ -56,15 +52,15 @@ using Bf16Bits = uint16_t;
 
 // On the tensor cores: bf16, head_dim a multiple of 8 up to kMaxTensorCoreDim, rows and pointers aligned to 16 bytes.
 constexpr int32_t kMaxTensorCoreDim = 128;
-cudaError_t launch_tensor_core_forward(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream);
+cudaError_t launch_tensor_cores(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream);
 // With dq_sums one kernel computes all gradients and adds to dq with atomics; without, dq has a kernel of its own.
-cudaError_t launch_tensor_core_backward(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream);
+cudaError_t launch_tensor_cores(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream);
 
 // In fp32 arithmetic, any head_dim up to kMaxGenericDim.
 constexpr int32_t kMaxGenericDim = 1024;
-cudaError_t launch_generic_forward(const AttentionForwardLaunch<float>& args, cudaStream_t stream);
-cudaError_t launch_generic_forward(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream);
-cudaError_t launch_generic_backward(const AttentionBackwardLaunch<float>& args, cudaStream_t stream);
-cudaError_t launch_generic_backward(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream);
+cudaError_t launch_generic(const AttentionForwardLaunch<float>& args, cudaStream_t stream);
+cudaError_t launch_generic(const AttentionForwardLaunch<Bf16Bits>& args, cudaStream_t stream);
+cudaError_t launch_generic(const AttentionBackwardLaunch<float>& args, cudaStream_t stream);
+cudaError_t launch_generic(const AttentionBackwardLaunch<Bf16Bits>& args, cudaStream_t stream);
 
 }  // namespace megalith::ops::cuda

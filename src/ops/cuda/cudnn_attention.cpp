@@ -189,7 +189,7 @@ fe::error_t build(fe::graph::Graph& graph, cudnnHandle_t handle, const PlanKey& 
   return status;
 }
 
-PlanKey key_of(const AttentionShape& shape, double scale) {
+PlanKey key_of(const AttentionForward& args, const AttentionShape& shape) {
   return {.documents = shape.documents,
           .batch = shape.batch,
           .heads = shape.heads,
@@ -197,7 +197,28 @@ PlanKey key_of(const AttentionShape& shape, double scale) {
           .length = shape.query_length,
           .keys = shape.key_length,
           .head_dim = shape.head_dim,
-          .scale = scale};
+          .scale = args.scale,
+          .q_stride = args.q.row_stride,
+          .k_stride = args.k.row_stride,
+          .v_stride = args.v.row_stride,
+          .out_stride = args.out.row_stride,
+          .stats_stride = args.log_sum_exp.row_stride};
+}
+
+PlanKey key_of(const AttentionBackward& args, const AttentionShape& shape) {
+  PlanKey key = key_of(args.forward, shape);
+  key.is_backward = true;
+  key.deterministic = args.deterministic;
+  key.dout_stride = args.dout.row_stride;
+  key.dq_stride = args.dq.row_stride;
+  key.dk_stride = args.dk.row_stride;
+  key.dv_stride = args.dv.row_stride;
+  return key;
+}
+
+Pointers pointers_of(const AttentionForward& args) {
+  return {
+      {kQ, args.q.data}, {kK, args.k.data}, {kV, args.v.data}, {kOut, args.out.data}, {kStats, args.log_sum_exp.data}};
 }
 
 // Memory for one call, piece by piece.
@@ -315,17 +336,11 @@ struct CudnnAttention::State {
 CudnnAttention::CudnnAttention(Stream& stream) : state_(std::make_unique<State>(stream)) {}
 CudnnAttention::~CudnnAttention() = default;
 
-bool CudnnAttention::forward(const AttentionForward& args, const AttentionShape& shape) {
-  PlanKey key = key_of(shape, args.scale);
-  key.q_stride = args.q.row_stride;
-  key.k_stride = args.k.row_stride;
-  key.v_stride = args.v.row_stride;
-  key.out_stride = args.out.row_stride;
-  key.stats_stride = args.log_sum_exp.row_stride;
+bool CudnnAttention::run(const AttentionForward& args, const AttentionShape& shape) {
+  const PlanKey key = key_of(args, shape);
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  Pointers pointers{
-      {kQ, args.q.data}, {kK, args.k.data}, {kV, args.v.data}, {kOut, args.out.data}, {kStats, args.log_sum_exp.data}};
+  Pointers pointers = pointers_of(args);
   Workspace space(args.scratch);
   if (key.documents > 0) {
     DocumentFinder finder(key, args.document_bounds, space, pointers);
@@ -339,31 +354,20 @@ bool CudnnAttention::forward(const AttentionForward& args, const AttentionShape&
   return true;
 }
 
-bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShape& shape) {
-  PlanKey key = key_of(shape, args.scale);
-  key.is_backward = true;
-  key.deterministic = args.deterministic;
-  key.q_stride = args.q.row_stride;
-  key.k_stride = args.k.row_stride;
-  key.v_stride = args.v.row_stride;
-  key.out_stride = args.out.row_stride;
-  key.stats_stride = args.log_sum_exp.row_stride;
-  key.dout_stride = args.dout.row_stride;
-  key.dq_stride = args.dq.row_stride;
-  key.dk_stride = args.dk.row_stride;
-  key.dv_stride = args.dv.row_stride;
+bool CudnnAttention::run(const AttentionBackward& args, const AttentionShape& shape) {
+  const AttentionForward& forward = args.forward;
+  const PlanKey key = key_of(args, shape);
   const bool has_documents = key.documents > 0;
   if (has_documents && !gradients_are_laid_out_alike(key)) return false;
   const Plan& plan = state_->plan_for(key);
   if (!plan.graph) return false;
-  Pointers pointers{{kQ, args.q.data},     {kK, args.k.data},       {kV, args.v.data},
-                    {kOut, args.out.data}, {kDOut, args.dout.data}, {kStats, args.log_sum_exp.data},
-                    {kDQ, args.dq.data},   {kDK, args.dk.data},     {kDV, args.dv.data}};
-  Workspace space(args.scratch);
+  Pointers pointers = pointers_of(forward);
+  pointers.insert({{kDOut, args.dout.data}, {kDQ, args.dq.data}, {kDK, args.dk.data}, {kDV, args.dv.data}});
+  Workspace space(forward.scratch);
   std::optional<DocumentFinder> finder;
   if (has_documents) {
-    pointers[kStats] = space.take<float>(args.q.rows() * key.heads);
-    finder.emplace(key, args.document_bounds, space, pointers);
+    pointers[kStats] = space.take<float>(forward.q.rows() * key.heads);
+    finder.emplace(key, forward.document_bounds, space, pointers);
     finder->add_matrices();
     finder->add(kStats, key.heads);
   }
@@ -373,8 +377,8 @@ bool CudnnAttention::backward(const AttentionBackward& args, const AttentionShap
   MEGALITH_CHECK(fits, "cuDNN's attention needs {} bytes of scratch, it has {}", plan.workspace_bytes, space.left());
   if (has_documents) {
     finder->launch(state_->native);
-    megalith::cuda::check(launch_statistics_by_token({.by_head = args.log_sum_exp.as<float>(),
-                                                      .by_head_stride = args.log_sum_exp.row_stride,
+    megalith::cuda::check(launch_statistics_by_token({.by_head = forward.log_sum_exp.as<float>(),
+                                                      .by_head_stride = forward.log_sum_exp.row_stride,
                                                       .by_token = static_cast<float*>(pointers[kStats]),
                                                       .batch = static_cast<int32_t>(key.batch),
                                                       .heads = static_cast<int32_t>(key.heads),

@@ -17,9 +17,9 @@ class CudnnAttention {
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
   // Asynchronous on the stream. False, and nothing was done: cuDNN has no plan for this shape, or the plan of a
-  // backward that is deterministic or has documents needs more than args.scratch.
-  bool forward(const AttentionForward& args, const AttentionShape& shape);
-  bool backward(const AttentionBackward& args, const AttentionShape& shape);
+  // backward that is deterministic or has documents needs more than its scratch.
+  bool run(const AttentionForward& args, const AttentionShape& shape);
+  bool run(const AttentionBackward& args, const AttentionShape& shape);
 
   int64_t plans_built() const;
   int64_t plans_failed() const;
