@@ -96,6 +96,13 @@ void take_config(const fs::path& hparams, TrainingInputs& inputs) {
   inputs.model_source = "the run's config, attention counted in full";
 }
 
+// Its events say which accelerators it had; a run on a CPU has no peak.
+void take_peak_of_run(const fs::path& events, TrainingInputs& inputs) {
+  if (inputs.peak_tflops || !fs::exists(events)) return;
+  inputs.peak_tflops = observe::peak_tflops_in(events);
+  if (inputs.peak_tflops) inputs.peak_source = "the run's accelerator";
+}
+
 fs::path find_log(const fs::path& given) {
   if (!fs::exists(given)) user_error("{}: no such file or directory", given.string());
   if (!fs::is_directory(given)) return given;
@@ -133,7 +140,6 @@ void check_complete(const TrainingInputs& inputs, bool of_run) {
   if (!inputs.accelerators) user_error("{} does not tell how many accelerators: give --num_accelerators", inputs.name);
   if (!inputs.model_flops)
     user_error("Either the --model_type or --model_flops is needed; known types are {}", list_models());
-  // A run on a CPU has no peak.
   if (!inputs.peak_tflops && !of_run)
     user_error("Either the --accelerator_type or --max_flops is needed; known types are {}", list_accelerators());
 }
@@ -177,7 +183,10 @@ std::vector<std::string> take_file(const TrainingFlags& flags, const fs::path& g
   if (!inputs.batch_size) inputs.batch_size = log.global_batch_size;
   if (!inputs.sequence_length) inputs.sequence_length = log.sequence_length;
   const bool of_run = fs::exists(given / "hparams.yaml");
-  if (of_run) take_config(given / "hparams.yaml", inputs);
+  if (of_run) {
+    take_config(given / "hparams.yaml", inputs);
+    take_peak_of_run(given / "events.jsonl", inputs);
+  }
   check_complete(inputs, of_run);
   return notes_on(flags, log, inputs);
 }

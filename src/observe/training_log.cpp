@@ -5,6 +5,7 @@
 #include "observe/console_log_reader.h"
 #include "observe/dllogger_reader.h"
 #include "observe/event_reader.h"
+#include "observe/events.h"
 #include "observe/line_reader.h"
 
 namespace megalith::observe {
@@ -102,6 +103,17 @@ TrainingLog read_training_log(const std::filesystem::path& file) {
   TrainingLogCollector collector;
   while (const auto line = reader.next()) collector.take(*line);
   return std::move(collector).finish();
+}
+
+std::optional<double> peak_tflops_in(const std::filesystem::path& events) {
+  LineReader reader(events);
+  std::optional<double> peak;
+  while (const auto line = reader.next()) {
+    if (line->find(R"("job_started")") == std::string_view::npos) continue;
+    if (const auto logged = parse_event_line(*line); logged && logged->event.name == "job_started")
+      peak = number_in(logged->event.fields, "peak_tflops");
+  }
+  return peak;
 }
 
 StepTimeMean mean_step_time(const TrainingLog& log, int64_t first, int64_t last) {

@@ -51,6 +51,9 @@ class TrainingLogCollector {
 
 TrainingLog read_training_log(const std::filesystem::path& file);
 
+// The peak of a rank's accelerator as the last start in an events.jsonl tells it; nothing where it tells none.
+std::optional<double> peak_tflops_in(const std::filesystem::path& events);
+
 // The mean over the records of steps first..last, both included, and how many those are.
 struct StepTimeMean {
   double seconds = 0.0;

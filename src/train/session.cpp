@@ -6,6 +6,7 @@
 #include "comm/world.h"
 #include "config/layout.h"
 #include "config/print.h"
+#include "core/device.h"
 #include "core/failpoint.h"
 #include "data/indexed_dataset.h"
 #include "data/make_dataset.h"
@@ -18,6 +19,7 @@
 #include "train/listeners.h"
 #include "train/load_origin.h"
 #include "train/plan_files.h"
+#include "train/step_metrics.h"
 
 namespace megalith::train {
 
@@ -88,6 +90,15 @@ void set_up_log_of_rank(const config::Run& run, int64_t rank) {
       {.directory = run_path(run), .global_rank = rank, .local_rank = rank % run.trainer.devices, .console = false});
 }
 
+// What a run computes on is told with its start, so that its log alone can be judged.
+Event start_event(const Engine& engine, int64_t step) {
+  Event event{.name = "job_started", .step = step};
+  if (engine.options().stage.device == Device::cuda)
+    event.fields.emplace_back("accelerator", find_accelerators().at(0).name);
+  if (const auto peak = peak_tflops_of(engine.options())) event.fields.emplace_back("peak_tflops", *peak);
+  return event;
+}
+
 }  // namespace
 
 Summary train(const config::Run& run, const config::LoadReport& report, comm::World* world) {
@@ -125,7 +136,7 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
     say_origin(origin);
     listeners.add_sinks(run, chief->directory, origin);
   }
-  listeners.telemetry.emit(Event{.name = "job_started", .step = origin.state.step});
+  listeners.telemetry.emit(start_event(engine, origin.state.step));
   fill_engine(engine, *finder, origin, static_cast<uint64_t>(run.model.seed), listeners.telemetry);
   const std::optional<int64_t> loaded_step = origin.loaded ? std::optional(origin.state.step) : std::nullopt;
   // Files that are open do not give their room back.

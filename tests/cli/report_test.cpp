@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden_data.h"
+#include "observe/events.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -139,6 +140,17 @@ TEST(Report, OfARunDirectory) {
   EXPECT_GT(wall.at("seconds").at("planned_stop"), 0.0);
   EXPECT_EQ(wall.at("seconds").at("wasted_steps"), 0.0);
   EXPECT_EQ(wall.at("incidents").size(), 1u);
+
+  const Outcome no_peak = run_program("report training run", directory.path().string());
+  EXPECT_TRUE(says(no_peak, "MFU: -")) << no_peak.output;
+  observe::EventsSink(directory / "run/events.jsonl", {.run_id = "run"})
+      .on_event({.name = "job_started",
+                 .step = 35,
+                 .fields = {{"accelerator", std::string("a card")}, {"peak_tflops", 989.0}}});
+  const Outcome peak = run_program("report training run --format json", directory.path().string());
+  ASSERT_EQ(peak.exit_code, 0) << peak.output;
+  EXPECT_EQ(nlohmann::json::parse(peak.output)[0].at("peak_tflops"), 989.0);
+  EXPECT_EQ(nlohmann::json::parse(peak.output)[0].at("peak_source"), "the run's accelerator");
 }
 
 }  // namespace

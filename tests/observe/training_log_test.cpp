@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "golden_data.h"
 #include "observe/dllogger.h"
 #include "observe/event_lines.h"
+#include "observe/events.h"
 #include "observe/files.h"
 #include "temp_dir.h"
 
@@ -47,6 +50,21 @@ TEST(TrainingLog, SurvivesTornLinesAndRecordsOfOthers) {
   ASSERT_EQ(log.steps.size(), 2u);
   EXPECT_EQ(log.bad_lines, 2);
   EXPECT_EQ(mean_step_time(log, 0, 10).seconds, 3.0);
+}
+
+TEST(TrainingLog, TheLastStartTellsThePeak) {
+  const TempDir directory;
+  const auto path = directory / "events.jsonl";
+  const auto start = [&](Fields fields) {
+    EventsSink(path, {.run_id = "run"}).on_event({.name = "job_started", .step = 0, .fields = std::move(fields)});
+    return peak_tflops_in(path);
+  };
+  EXPECT_EQ(start({}), std::nullopt);
+  EXPECT_EQ(start({{"peak_tflops", 312.0}}), 312.0);
+  EXPECT_EQ(start({{"peak_tflops", 989.0}}), 989.0);
+  std::ofstream(path, std::ios::app) << R"({"event":"job_started","fields":{"peak_tflops":1.0},"crc":"0"})" << '\n';
+  EXPECT_EQ(peak_tflops_in(path), 989.0) << "a damaged line counts";
+  EXPECT_EQ(start({}), std::nullopt) << "it went on without an accelerator";
 }
 
 TEST(TrainingLog, ReadsNemosConsole) {
