@@ -6,6 +6,7 @@
 #include "checkpoint/hugging_face_config.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/hugging_face_model.h"
+#include "checkpoint/kept_tokenizer.h"
 #include "checkpoint/new_directory.h"
 #include "checkpoint/store.h"
 #include "config/layout.h"
@@ -90,6 +91,7 @@ class Importer {
     result.bytes = saved.bytes;
     result.files = static_cast<int64_t>(weights_.files());
     result.notes = saved.warnings;
+    for (std::string& note : keep_tokenizer(run_.model.tokenizer, directory)) result.notes.push_back(std::move(note));
     tell(result.notes);
     return result;
   }

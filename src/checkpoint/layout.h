@@ -14,6 +14,7 @@ namespace megalith::checkpoint {
 //   step-00000020/manifest.json
 //   step-00000020/shard-g1-r00000.safetensors
 //   latest_checkpointed_iteration.txt           for tools that know Megatron; never read here
+//   tokenizer/                                  see kept_tokenizer.h
 //   trash-step-00000010-g3                      on its way out
 // On the local tier, where no rank sees what all have written, each commits its own part:
 //   step-00000020/part-g1-r00000.json

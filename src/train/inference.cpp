@@ -1,8 +1,10 @@
 #include "train/inference.h"
 
+#include "checkpoint/kept_tokenizer.h"
 #include "checkpoint/store.h"
 #include "config/layout.h"
 #include "config/load.h"
+#include "config/print.h"
 #include "config/validate.h"
 #include "core/clock.h"
 #include "data/make_dataset.h"
@@ -26,9 +28,12 @@ checkpoint::Loaded open_checkpoint(const std::filesystem::path& path) {
 }
 
 config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<std::string>& overrides) {
-  const std::vector<config::Source> sources{
-      {.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config}};
-  config::Run run = config::load(sources, overrides);
+  config::Source source{.name = checkpoint.path().string(), .text = checkpoint.manifest().state.config};
+  config::Run trained = config::load(std::vector{source}, {});
+  config::Tokenizer& tokenizer = trained.model.tokenizer;
+  tokenizer = checkpoint::kept_tokenizer(tokenizer, checkpoint.path().parent_path());
+  source.text = config::to_yaml(trained);
+  config::Run run = config::load(std::vector{source}, overrides);
   config::validate(run);
   return on_one_rank(std::move(run));
 }

@@ -17,7 +17,8 @@ namespace megalith::train {
 // verified step) or a run directory. Damaged ones that are passed over are told to the log.
 checkpoint::Loaded open_checkpoint(const std::filesystem::path& path);
 
-// The config that a checkpoint was trained with, changed by `overrides`, validated for one CPU rank.
+// The config that a checkpoint was trained with, its tokenizer the one that lies beside it, changed by `overrides`,
+// validated for one CPU rank.
 config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<std::string>& overrides);
 
 struct EvaluateOptions {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <optional>
 
+#include "checkpoint/kept_tokenizer.h"
 #include "comm/world.h"
 #include "config/layout.h"
 #include "config/print.h"
@@ -153,6 +154,10 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   const auto held_out = validation_data(run, vocabulary, origin.state);
   std::optional<CheckpointWriter> writer;
   if (run.exp_manager.create_checkpoint_callback) {
+    if (chief) {
+      for (const std::string& note : checkpoint::keep_tokenizer(run.model.tokenizer, tiers.persistent))
+        observe::log_warning(note);
+    }
     writer.emplace(CheckpointWriter::Options{.run = run,
                                              .tiers = tiers,
                                              .identity = identity,

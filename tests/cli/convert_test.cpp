@@ -75,11 +75,17 @@ TEST(Convert, AGpt2TakesItsTokenizerAlong) {
            "model.tokenizer.type=GPT2BPETokenizer model.tokenizer.vocab_file=tokenizer/vocab.json "
            "model.tokenizer.merge_file=tokenizer/merges.txt",
        dir);
-  told("checkpoint convert run/checkpoints/step-00000001 --to hugging-face --output hf", dir);
   fs::remove_all(dir / "tokenizer");
+  fs::create_directory(dir / "elsewhere");
+  fs::rename(dir / "run", dir / "elsewhere/moved");
+  told("checkpoint convert elsewhere/moved/checkpoints/step-00000001 --to hugging-face --output hf", dir);
   told("checkpoint convert hf --to megalith --output back", dir);
-  EXPECT_NE(told("generate --checkpoint back --prompt 'the cat' --greedy --max-tokens 5", dir).find("the cat"),
-            std::string::npos);
+  fs::remove_all(dir / "hf");
+  for (const char* model : {"elsewhere/moved/checkpoints/step-00000001", "back"}) {
+    const std::string answer =
+        told(std::string("generate --prompt 'the cat' --greedy --max-tokens 5 --checkpoint ") + model, dir);
+    EXPECT_NE(answer.find("the cat"), std::string::npos) << answer;
+  }
 }
 
 TEST(Convert, VerifyNamesWhatIsDamagedAndGoesOn) {
