@@ -159,7 +159,7 @@ AttentionBackwardLaunch<T> launch_of(const AttentionBackward& args, const Attent
 }
 
 template <class Args>
-bool run_on(AttentionPath path, Stream& stream, const Args& args, const AttentionShape& shape) {
+bool try_on(AttentionPath path, Stream& stream, const Args& args, const AttentionShape& shape) {
   if (path == AttentionPath::cudnn) return libraries_of(stream).cudnn_attention->run(args, shape);
   const auto native = static_cast<cudaStream_t>(stream.native());
   cudaError_t status = cudaSuccess;
@@ -170,8 +170,26 @@ bool run_on(AttentionPath path, Stream& stream, const Args& args, const Attentio
   } else {
     status = launch_generic(launch_of<float>(args, shape), native);
   }
-  megalith::cuda::check(status, "launching attention");
+  megalith::cuda::check(status, "it could not be launched");
   return true;
+}
+
+const char* name_of(const AttentionForward&) {
+  return "attention_forward";
+}
+const char* name_of(const AttentionBackward&) {
+  return "attention_backward";
+}
+
+// Whichever library or kernel fails, the error tells of what.
+template <class Args>
+bool run_on(AttentionPath path, Stream& stream, const Args& args, const AttentionShape& shape) {
+  try {
+    return try_on(path, stream, args, shape);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    fail(ErrorKind::device, "{} on {}: {}", name_of(args), cost_of(args).shape, error.what());
+  }
 }
 
 template <class Args>

@@ -322,7 +322,7 @@ struct CudnnAttention::State {
 
   void run(const Plan& plan, Pointers& pointers, void* workspace) const {
     fe::error_t status = plan.graph->execute(handle.get(), pointers, workspace);
-    if (status.is_bad()) fail(ErrorKind::device, "cuDNN's attention failed: {}", status.get_message());
+    if (status.is_bad()) fail(ErrorKind::device, "cuDNN failed: {}", status.get_message());
   }
 
   Handle handle;
