@@ -106,8 +106,11 @@ TEST(Gloo, AKilledRankIsNamed) {
 
 // A library that writes to the socket of a rank that is gone would otherwise end this one without a word.
 TEST(Gloo, ABrokenPipeEndsNoRank) {
-  const auto outcomes = run_processes({.ranks = 2, .body = [](World&) {
+  const auto outcomes = run_processes({.ranks = 2, .body = [](World& world) {
                                          ::raise(SIGPIPE);
+                                         // A rank that ends before the other has connected would be an error there.
+                                         CpuStream stream;
+                                         world.make_world_group()->barrier(stream).wait(stream);
                                          return std::string("lives");
                                        }});
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.text, "lives");
