@@ -100,6 +100,11 @@ Event start_event(const Engine& engine, int64_t step) {
   return event;
 }
 
+void keep_tokenizer(const config::Run& run, const Tiers& tiers) {
+  for (const std::string& note : checkpoint::keep_tokenizer(run.model.tokenizer, tiers.persistent))
+    observe::log_warning(note);
+}
+
 }  // namespace
 
 Summary train(const config::Run& run, const config::LoadReport& report, comm::World* world) {
@@ -154,10 +159,7 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   const auto held_out = validation_data(run, vocabulary, origin.state);
   std::optional<CheckpointWriter> writer;
   if (run.exp_manager.create_checkpoint_callback) {
-    if (chief) {
-      for (const std::string& note : checkpoint::keep_tokenizer(run.model.tokenizer, tiers.persistent))
-        observe::log_warning(note);
-    }
+    if (chief) keep_tokenizer(run, tiers);
     writer.emplace(CheckpointWriter::Options{.run = run,
                                              .tiers = tiers,
                                              .identity = identity,

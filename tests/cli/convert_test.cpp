@@ -86,6 +86,11 @@ TEST(Convert, AGpt2TakesItsTokenizerAlong) {
         told(std::string("generate --prompt 'the cat' --greedy --max-tokens 5 --checkpoint ") + model, dir);
     EXPECT_NE(answer.find("the cat"), std::string::npos) << answer;
   }
+  const Outcome other =
+      run_program("generate --checkpoint back --prompt x model.tokenizer.vocab_file=other.json", dir.path().string());
+  EXPECT_EQ(other.exit_code, 1) << other.output;
+  EXPECT_NE(other.output.find("other.json"), std::string::npos) << "what is named after the command wins\n"
+                                                                << other.output;
 }
 
 TEST(Convert, VerifyNamesWhatIsDamagedAndGoesOn) {

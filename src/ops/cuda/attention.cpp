@@ -147,8 +147,7 @@ int64_t dq_sums_offset(const AttentionShape& shape) {
 
 template <class T>
 AttentionBackwardLaunch<T> launch_of(const AttentionBackward& args, const AttentionShape& shape) {
-  AttentionBackwardLaunch<T> launch;
-  static_cast<AttentionForwardLaunch<T>&>(launch) = launch_of<T>(args.forward, shape);
+  AttentionBackwardLaunch<T> launch{launch_of<T>(args.forward, shape)};
   launch.dout = rows_of<const T>(args.dout);
   launch.dq = rows_of<T>(args.dq);
   launch.dk = rows_of<T>(args.dk);
