@@ -31,13 +31,14 @@ constexpr AttentionPath own_attention_path(const AttentionTraits& traits) {
 
 // cuDNN may still refuse the shape. It builds a plan for each, which fewer queries than keys are worth where they are
 // many: generation meets another number of keys with each token. Its dropout draws from another generator, and it finds
-// documents by their bounds. Its backward pass (9.19) reads the statistics of whole tiles of queries, also beyond their
-// end, where memory may end, too; those of documents are ours, with more behind them.
+// documents by their bounds. Its backward pass (9.19) reads the statistics of whole tiles of 128 queries, also beyond
+// their end: what is there, or the end of memory, then decides whether gradients are finite. Those of documents are
+// ours, with more behind them.
 constexpr AttentionPath attention_path(const AttentionTraits& traits) {
   constexpr int64_t kMaxCudnnDim = 256;
   constexpr int64_t kMinQueries = 64;
   constexpr int64_t kDocumentDim = 16;  // cuDNN's frontend knows of wrong results for others
-  constexpr int64_t kTile = 64;
+  constexpr int64_t kTile = 128;
   const bool fits_mask = traits.is_square || (traits.ends_together && traits.queries >= kMinQueries);
   const bool fits_documents =
       !traits.has_documents || (traits.has_bounds && traits.is_square && traits.head_dim % kDocumentDim == 0);
