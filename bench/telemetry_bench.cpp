@@ -12,10 +12,10 @@
 #include <iostream>
 #include <sstream>
 
-#include "comm/socket.h"
+#include "comm/store/socket.h"
 #include "config/validate.h"
 #include "core/clock.h"
-#include "train/listeners.h"
+#include "train/run/listeners.h"
 #include "train/step_metrics.h"
 
 namespace {
@@ -53,11 +53,11 @@ config::Run run_with_every_sink(const std::string& directory) {
 }
 
 // Of many ranks on a GPU: every number is there.
-const train::StepResult kResult{.loss = 6.13,
-                                .backward_seconds = 0.6,
-                                .wait_seconds = 0.1,
-                                .spread = train::RankSpread{.slowest_rank = 3, .slowest_seconds = 1.0},
-                                .update = {.gradient_norm = 1.5}};
+const engine::StepResult kResult{.loss = 6.13,
+                                 .backward_seconds = 0.6,
+                                 .wait_seconds = 0.1,
+                                 .spread = engine::RankSpread{.slowest_rank = 3, .slowest_seconds = 1.0},
+                                 .update = {.gradient_norm = 1.5}};
 
 void emit(benchmark::State& state) {
   std::ostringstream screen;

@@ -14,8 +14,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/tokenizer.h"
 #include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace {
 

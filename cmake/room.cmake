@@ -5,6 +5,19 @@ function(megalith_room name)
   target_link_libraries(megalith_${name} PUBLIC megalith_flags ${ROOM_LINKS})
 endfunction()
 
+# megalith_embed(ROOM folder/page.css kPageCss): sources of the room can include "page_css.h", which has the text as kPageCss.
+function(megalith_embed room file name)
+  get_filename_component(header ${file} NAME)
+  string(REPLACE "." "_" header ${header})
+  set(header ${CMAKE_CURRENT_BINARY_DIR}/embedded/${header}.h)
+  add_custom_command(OUTPUT ${header}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/${file} -DOUTPUT=${header} -DNAME=${name}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  target_sources(megalith_${room} PRIVATE ${header})
+  target_include_directories(megalith_${room} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+endfunction()
+
 # megalith_room_test(NAME SOURCES a_test.cpp ... [LINKS ...]): tests/NAME mirrors src/NAME as one test program.
 function(megalith_room_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})

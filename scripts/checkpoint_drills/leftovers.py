@@ -4,6 +4,7 @@ import json
 import os
 
 TRACKER = "latest_checkpointed_iteration.txt"
+LOCK = ".megalith.lock"  # of a directory that the config names
 
 
 def names_in(directory):
@@ -11,11 +12,11 @@ def names_in(directory):
 
 
 def leftovers_in_checkpoints(directory):
-    """Whatever is not the tracker file or a step that consists of its manifest and the shards that it lists."""
+    """Whatever is not the tracker file, the lock or a step that consists of its manifest and the shards that it lists."""
     left = []
     for name in names_in(directory):
         step = os.path.join(directory, name)
-        if name == TRACKER:
+        if name in (TRACKER, LOCK):
             continue
         if not name.startswith("step-") or not os.path.exists(os.path.join(step, "manifest.json")):
             left.append(step)

@@ -8,12 +8,12 @@
 #include <optional>
 #include <random>
 
-#include "checkpoint/shard_image.h"
+#include "checkpoint/format/shard_image.h"
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/shared_memory.h"
+#include "core/process/shared_memory.h"
 #include "core/stream.h"
 
 namespace megalith::checkpoint {

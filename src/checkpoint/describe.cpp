@@ -3,22 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
+#include "core/words.h"
 
 namespace megalith::checkpoint {
 
 namespace {
-std::string human_bytes(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < std::size(kUnits)) {
-    value /= 1024.0;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
-}
-
 int64_t bytes_of(const TensorInfo& tensor) {
   return tensor.shape.elements() * size_of(tensor.dtype);
 }
@@ -44,7 +34,7 @@ std::string describe(const Manifest& manifest) {
   int64_t total = 0;
   for (const ShardInfo& shard : manifest.shards) {
     total += shard.digests.bytes;
-    text += fmt::format("  {}  {}  xxh3 {}\n", shard.file, human_bytes(shard.digests.bytes), shard.digests.whole);
+    text += fmt::format("  {}  {}  xxh3 {}\n", shard.file, bytes_in_words(shard.digests.bytes), shard.digests.whole);
   }
 
   std::map<TensorKind, KindTotal> kinds;
@@ -58,14 +48,14 @@ std::string describe(const Manifest& manifest) {
   }
   for (const auto& [kind, sums] : kinds) {
     text += fmt::format("{}: {} tensors, {} elements, {}\n", name_of(kind), sums.tensors, sums.elements,
-                        human_bytes(sums.bytes));
+                        bytes_in_words(sums.bytes));
     for (const TensorInfo& tensor : manifest.tensors) {
       if (tensor.kind != kind) continue;
       text += fmt::format("  {:<{}}  {:<4}  {:<18}  {}\n", tensor.name, width, megalith::name_of(tensor.dtype),
-                          to_string(tensor.shape), human_bytes(bytes_of(tensor)));
+                          to_string(tensor.shape), bytes_in_words(bytes_of(tensor)));
     }
   }
-  return text + fmt::format("total {}\n", human_bytes(total));
+  return text + fmt::format("total {}\n", bytes_in_words(total));
 }
 
 }  // namespace megalith::checkpoint

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <sstream>
 
 #include "checkpoint/layout.h"
+#include "core/digest.h"
+#include "core/error.h"
 #include "core/file.h"
 
 namespace megalith::checkpoint {
@@ -13,6 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+fs::path directory_in(const fs::path& checkpoints) {
+  return checkpoints / "tokenizer";
+}
+
 // Each file under a name of its own, whatever it was called.
 struct KeptFile {
   std::string config::Tokenizer::*field;
@@ -20,13 +28,31 @@ struct KeptFile {
 };
 
 std::vector<KeptFile> files_of(const config::Tokenizer& tokenizer, const fs::path& checkpoints) {
-  const fs::path directory = checkpoints / "tokenizer";
+  const fs::path directory = directory_in(checkpoints);
   const fs::path model = "model" + fs::path(tokenizer.model).extension().string();
   std::vector<KeptFile> files{{&config::Tokenizer::vocab_file, directory / "vocab.json"},
                               {&config::Tokenizer::merge_file, directory / "merges.txt"},
                               {&config::Tokenizer::model, directory / model}};
   std::erase_if(files, [&](const KeptFile& file) { return (tokenizer.*file.field).empty(); });
   return files;
+}
+
+// "merges.txt=<digest> vocab.json=<digest>".
+std::map<std::string, std::string> parse_digests(const std::string& text) {
+  std::map<std::string, std::string> digests;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.rfind('=');
+    if (equals != std::string::npos) digests[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return digests;
+}
+
+void check_digest(const fs::path& file, const std::string& digest) {
+  if (const std::string found = digest_of(read_text(file)); found != digest) {
+    data_error("{} is not the file that the model learned from: its digest is {}, not {}; put that file back",
+               file.string(), found, digest);
+  }
 }
 
 bool holds_steps(const fs::path& checkpoints) {
@@ -38,7 +64,9 @@ bool holds_steps(const fs::path& checkpoints) {
 
 }  // namespace
 
-std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, const fs::path& checkpoints) {
+std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, const fs::path& checkpoints,
+                                        const std::string& digests) {
+  const std::map<std::string, std::string> known = parse_digests(digests);
   std::vector<std::string> notes;
   const bool stays = holds_steps(checkpoints);
   for (const auto& [field, kept] : files_of(tokenizer, checkpoints)) {
@@ -53,6 +81,12 @@ std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, cons
             fmt::format("{} is not the file that this run began with, which is {}", file.string(), kept.string()));
         continue;
       }
+      const auto began_with = known.find(kept.filename().string());
+      if (began_with != known.end() && began_with->second != digest_of(content)) {
+        notes.push_back(fmt::format("{} is not the file that this run began with, which is no longer in {}",
+                                    file.string(), kept.parent_path().string()));
+        continue;
+      }
       make_directory(kept.parent_path());
       replace_file(kept, content);
     } catch (const std::exception& error) {
@@ -60,6 +94,35 @@ std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, cons
     }
   }
   return notes;
+}
+
+std::string kept_digests(const config::Tokenizer& tokenizer, const fs::path& checkpoints) {
+  std::string text;
+  for (const auto& [field, kept] : files_of(tokenizer, checkpoints)) {
+    if (fs::exists(kept))
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", kept.filename().string(), digest_of(read_text(kept)));
+  }
+  return text;
+}
+
+void check_kept_tokenizer(const fs::path& checkpoints, const std::string& digests) {
+  const fs::path directory = directory_in(checkpoints);
+  if (!is_plain_directory(directory)) return;
+  for (const auto& [name, digest] : parse_digests(digests)) {
+    const fs::path file = directory / name;
+    if (!fs::exists(file)) data_error("{} is missing: the model learned from it, put it back", file.string());
+    check_digest(file, digest);
+  }
+}
+
+void check_tokenizer_files(const config::Tokenizer& tokenizer, const std::string& digests) {
+  const std::map<std::string, std::string> known = parse_digests(digests);
+  for (const auto& [field, kept] : files_of(tokenizer, {})) {
+    const auto digest = known.find(kept.filename().string());
+    std::error_code ignored;
+    if (digest != known.end() && fs::is_regular_file(tokenizer.*field, ignored))
+      check_digest(tokenizer.*field, digest->second);
+  }
 }
 
 config::Tokenizer kept_tokenizer(const config::Tokenizer& tokenizer, const fs::path& checkpoints) {

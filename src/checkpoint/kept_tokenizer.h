@@ -11,9 +11,20 @@
 
 namespace megalith::checkpoint {
 
-// Copies the files to `checkpoints`, a directory of steps. Where it holds steps, what they were learned with stays.
-// What could not be kept, or is no longer the same, is told.
-std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, const std::filesystem::path& checkpoints);
+// Copies the files to `checkpoints`, a directory of steps. Where it holds steps, what they were learned with stays:
+// `digests` says what that was, if it is known. What could not be kept, or is no longer the same, is told.
+std::vector<std::string> keep_tokenizer(const config::Tokenizer& tokenizer, const std::filesystem::path& checkpoints,
+                                        const std::string& digests = "");
+
+// Of the files that are kept, for the state of a checkpoint: "merges.txt=<digest> vocab.json=<digest>".
+inline constexpr const char* kTokenizerDigests = "tokenizer";
+std::string kept_digests(const config::Tokenizer& tokenizer, const std::filesystem::path& checkpoints);
+
+// Data error, which names the file, unless those that are kept are all there and have these digests. Nothing to compare
+// where there is no directory of them.
+void check_kept_tokenizer(const std::filesystem::path& checkpoints, const std::string& digests);
+// The same for the files that a tokenizer names, wherever they are. What is missing is for its reader to say.
+void check_tokenizer_files(const config::Tokenizer& tokenizer, const std::string& digests);
 
 // The tokenizer with its kept files in place of those it names, if all of them are there.
 config::Tokenizer kept_tokenizer(const config::Tokenizer& tokenizer, const std::filesystem::path& checkpoints);

@@ -28,6 +28,11 @@ bool take_text(std::string_view& text, std::string_view wanted) {
 }
 }  // namespace
 
+std::optional<int64_t> parse_number(std::string_view text) {
+  const std::optional<int64_t> number = take_number(text);
+  return text.empty() ? number : std::nullopt;
+}
+
 std::string step_name(int64_t step) {
   return fmt::format("step-{:08}", step);
 }

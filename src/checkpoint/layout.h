@@ -13,7 +13,8 @@ namespace megalith::checkpoint {
 // The names that a directory of checkpoints consists of:
 //   step-00000020/manifest.json
 //   step-00000020/shard-g1-r00000.safetensors
-//   latest_checkpointed_iteration.txt           for tools that know Megatron; never read here
+//   latest_checkpointed_iteration.txt           the step committed last, for tools that know Megatron; here it only
+//                                               tells a manifest that was lost from a save that did not finish
 //   tokenizer/                                  see kept_tokenizer.h
 //   trash-step-00000010-g3                      on its way out
 // On the local tier, where no rank sees what all have written, each commits its own part:
@@ -30,6 +31,8 @@ struct ShardName {
 
 inline constexpr std::string_view kBadSuffix = ".bad";
 
+// Decimal digits and nothing else; nothing where they are more than fit.
+std::optional<int64_t> parse_number(std::string_view text);
 std::string step_name(int64_t step);
 std::optional<int64_t> parse_step_name(std::string_view name);
 std::string shard_name(const ShardName& shard);

@@ -42,6 +42,11 @@ Loaded Loaded::open(const std::filesystem::path& step_directory) {
   }
   Manifest manifest = decode_manifest(read_plain_text(manifest_path), manifest_path.string());
   if (manifest.part) data_error("{} lists the part of one rank, not a checkpoint", manifest_path.string());
+  const std::optional<int64_t> named = parse_step_name(step_directory.filename().string());
+  if (named && *named != manifest.state.step) {
+    data_error("{} holds a checkpoint of step {}: it was copied or renamed, call it {}", step_directory.string(),
+               manifest.state.step, step_name(manifest.state.step));
+  }
   for (const ShardInfo& shard : manifest.shards) check_plain_file(step_directory / shard.file, shard.digests.bytes);
   return Loaded(step_directory, std::move(manifest),
                 [&](const ShardInfo& shard) { return std::vector<Place>{step_directory / shard.file}; });

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/shard.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/shard.h"
 
 namespace megalith::checkpoint {
 

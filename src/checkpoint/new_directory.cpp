@@ -1,8 +1,9 @@
 #include "checkpoint/new_directory.h"
 
-#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cstdio>
+#include <random>
 
 #include "checkpoint/layout.h"
 #include "core/error.h"
@@ -32,9 +33,10 @@ NewDirectory::NewDirectory(fs::path path) : path_(without_trailing_slash(std::mo
   check_free(path_);
   std::error_code ignored;
   fs::create_directories(path_.parent_path(), ignored);
-  std::string pattern = path_.string() + ".part-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) io_error_errno(fmt::format("cannot create directory {}", pattern));
-  unfinished_ = pattern;
+  std::random_device random;
+  const std::string beside = fmt::format("{}.part-{:08x}", path_.string(), random());
+  if (::mkdir(beside.c_str(), 0777) != 0) io_error_errno(fmt::format("cannot create directory {}", beside));
+  unfinished_ = beside;
 }
 
 NewDirectory::~NewDirectory() {
@@ -46,11 +48,8 @@ void NewDirectory::commit() {
   sync_directory(unfinished_);
   check_free(path_);
   // Takes the place of an empty directory, and of nothing else.
-  if (std::rename(unfinished_.c_str(), path_.c_str()) != 0) {
-    io_error_errno(fmt::format("cannot rename {} to {}", unfinished_.string(), path_.string()));
-  }
+  publish(unfinished_, path_);
   unfinished_.clear();
-  sync_directory(path_.parent_path());
 }
 
 }  // namespace megalith::checkpoint

@@ -5,7 +5,7 @@
 namespace megalith::checkpoint {
 
 // A directory that is there when everything in it is: what is made lies beside it until commit(), and is gone where
-// nobody came that far. For its owner alone.
+// nobody came that far.
 class NewDirectory {
  public:
   // User error where `path` is already something else than an empty directory.

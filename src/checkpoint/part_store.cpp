@@ -82,11 +82,14 @@ void PartStore::save(const RunState& state, const Part& part, const ShardContent
   }
 }
 
-void PartStore::retain(int64_t rank, int64_t keep, int64_t protected_step) const {
+void PartStore::retain(int64_t rank, const Retention& retention) const {
   std::set<fs::path> kept;
+  int64_t places = retention.keep;
   for (const HeldPart& held : list()) {
+    const RunState& state = held.manifest.state;
     if (held.manifest.part->rank != rank) continue;
-    if (keep-- <= 0 && held.manifest.state.step != protected_step) continue;
+    const bool is_foreign = !retention.run_id.empty() && state.run_id != retention.run_id;
+    if (!is_foreign && places-- <= 0 && state.step != retention.protected_step) continue;
     kept.insert(held.shard);
     kept.insert(held.shard.parent_path() / part_name_beside(held.shard.filename().string()));
   }

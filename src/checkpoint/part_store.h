@@ -24,8 +24,13 @@ class PartStore {
 
   // Writes the shard and then the manifest that commits it, durably.
   void save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const;
-  // Removes every file of the rank but the newest `keep` parts and `protected_step`: also what a crash left unfinished.
-  void retain(int64_t rank, int64_t keep, int64_t protected_step) const;
+  struct Retention {
+    int64_t keep = 0;             // newest parts
+    int64_t protected_step = -1;  // kept as well; -1: none
+    std::string run_id = {};      // parts of other runs stay; empty: of all runs
+  };
+  // Removes every file of the rank but those to be kept: also what a crash left unfinished.
+  void retain(int64_t rank, const Retention& retention) const;
 
   // Of all ranks, newest first. What is damaged or foreign is passed over.
   std::vector<HeldPart> list() const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "checkpoint/verified_bytes.h"
+#include "checkpoint/format/verified_bytes.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -62,12 +62,13 @@ void PeerCopies::make_room(const PartStore& store, int64_t protected_step) const
   const int64_t source_node = source_ / options_.ranks_per_node;
   for (const HeldPart& held : store.list()) {
     const int64_t rank = held.manifest.part->rank;
-    if (rank == source_ || rank / options_.ranks_per_node != source_node) store.retain(rank, 0, protected_step);
+    if (rank == source_ || rank / options_.ranks_per_node != source_node)
+      store.retain(rank, {.keep = 0, .protected_step = protected_step});
   }
 }
 
 void PeerCopies::remove() const {
-  PartStore(options_.directory).retain(source_, 0, -1);
+  PartStore(options_.directory).retain(source_, {.keep = 0});
 }
 
 }  // namespace megalith::checkpoint

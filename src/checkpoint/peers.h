@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
-#include "checkpoint/byte_source.h"
-#include "checkpoint/digest.h"
-#include "comm/byte_server.h"
+#include "checkpoint/format/byte_source.h"
+#include "checkpoint/format/file_digests.h"
+#include "comm/store/byte_server.h"
 #include "comm/world.h"
 
 namespace megalith::checkpoint {

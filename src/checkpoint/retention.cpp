@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
 #include "checkpoint/layout.h"
 #include "checkpoint/store.h"
 #include "core/error.h"
@@ -41,23 +46,41 @@ bool Store::verified(const StepInfo& step) {
   }
 }
 
-// Walks from the one just saved to the oldest; what lies behind the first `keep_` that verify goes. Nothing is deleted
-// on the word of a checkpoint that was only written: it is read back first. Higher steps, left where a run went back,
-// are not older and stay.
+// Without a ranking the order stays: newest first. A step that has no such number is worse than all that have one.
+void Store::sort_best_first(std::vector<StepInfo>& steps) const {
+  if (ranking_.by.empty()) return;
+  const auto value_of = [&](const StepInfo& step) {
+    const auto found = step.state.extra.find(ranking_.by);
+    const double value = found == step.state.extra.end() ? std::nan("") : std::strtod(found->second.c_str(), nullptr);
+    if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+    return ranking_.largest ? -value : value;
+  };
+  std::stable_sort(steps.begin(), steps.end(),
+                   [&](const StepInfo& a, const StepInfo& b) { return value_of(a) < value_of(b); });
+}
+
+// Walks from the best to the worst, which is from the one just saved to the oldest where nothing ranks them; what comes
+// after the first `keep_` that verify goes, but for the newest. Nothing is deleted on the word of a checkpoint that was
+// only written: it is read back first. Higher steps, left where a run went back, are not older and stay, and so does
+// what another run has saved.
 void Store::apply_retention(const Manifest& saved, bool verified_already, SaveResult& result) {
   try {
     if (verified_already) note_verified(saved);
     empty_trash();
     if (keep_ == kKeepAll) return;
     std::vector<StepInfo> steps = list();
-    std::erase_if(steps, [&](const StepInfo& step) { return step.step > saved.state.step; });
+    std::erase_if(steps, [&](const StepInfo& step) {
+      const bool is_foreign = step.status == StepStatus::committed && step.state.run_id != saved.state.run_id;
+      return step.step > saved.state.step || is_foreign;
+    });
     if (static_cast<int64_t>(steps.size()) <= keep_) return;
+    sort_best_first(steps);
     int64_t good = 0;
     for (const StepInfo& step : steps) {
-      if (good >= keep_) {
+      if (good < keep_) {
+        good += verified(step) ? 1 : 0;
+      } else if (step.step != saved.state.step) {
         remove_step(step, result);
-      } else if (verified(step)) {
-        ++good;
       }
     }
   } catch (const std::exception& error) {

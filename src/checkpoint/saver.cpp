@@ -3,7 +3,7 @@
 #include "checkpoint/layout.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 
 namespace megalith::checkpoint {
 
@@ -44,7 +44,7 @@ ShardContent content_of(const ShardImage& image, const std::shared_future<FileDi
 
 Saver::Saver(Options options)
     : options_(std::move(options)),
-      store_(options_.persistent, options_.persistent_keep),
+      store_(options_.persistent, options_.persistent_keep, options_.ranking),
       pool_(options_.threads),
       thread_([this] { run(); }) {}
 
@@ -142,7 +142,8 @@ void Saver::save_local(const Job& job, const Digests& digests) const {
   if (options_.local.empty()) return;
   const PartStore local(options_.local);
   local.save(job.state, options_.place, content_of(*job.image, digests), options_.generation);
-  local.retain(options_.place.rank, options_.local_keep, job.protected_step);
+  local.retain(options_.place.rank,
+               {.keep = options_.local_keep, .protected_step = job.protected_step, .run_id = job.state.run_id});
 }
 
 // `digests` are absent where this rank has failed, for this reason. Its keeper waits for its word all the same, and so

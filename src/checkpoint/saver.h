@@ -8,11 +8,11 @@
 #include <string>
 #include <thread>
 
+#include "checkpoint/format/shard_image.h"
 #include "checkpoint/part_store.h"
 #include "checkpoint/peer_copies.h"
-#include "checkpoint/shard_image.h"
 #include "checkpoint/store.h"
-#include "comm/board.h"
+#include "comm/store/board.h"
 
 namespace megalith::checkpoint {
 
@@ -28,6 +28,7 @@ class Saver {
     double patience = 30.0;   // the same when this rank is about to end: another may be gone
     std::filesystem::path persistent = {};
     int64_t persistent_keep = Store::kKeepAll;
+    Ranking ranking = {};
     std::filesystem::path local = {};  // empty: no such tier
     int64_t local_keep = 2;
     std::filesystem::path memory = {};  // where the images lie; empty: in the process alone

@@ -6,9 +6,10 @@
 #include <exception>
 #include <map>
 
+#include "checkpoint/hugging_face/hugging_face_files.h"
 #include "checkpoint/layout.h"
 #include "core/error.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 
 namespace megalith::checkpoint {
 
@@ -35,7 +36,8 @@ void remove_quietly(const fs::path& path) {
 }
 }  // namespace
 
-Store::Store(fs::path directory, int64_t keep) : directory_(std::move(directory)), keep_(keep) {
+Store::Store(fs::path directory, int64_t keep, Ranking ranking)
+    : directory_(std::move(directory)), keep_(keep), ranking_(std::move(ranking)) {
   if (keep_ != kKeepAll && keep_ < 1) user_error("cannot keep {} checkpoints: at least 1, or -1 for all", keep_);
 }
 
@@ -57,6 +59,24 @@ ShardContent content_of(const Snapshot& snapshot) {
     return write_safetensors(file, views, {{"format", "megalith"}});
   };
   return content;
+}
+
+// A manifest that cannot be read is nobody's: the new one takes its place.
+std::optional<std::string> run_of(const fs::path& step_directory) {
+  try {
+    const fs::path path = step_directory / kManifestName;
+    return decode_manifest(read_plain_text(path), path.string()).state.run_id;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void check_not_foreign(const fs::path& step_directory, const std::string& run_id) {
+  const std::optional<std::string> owner = run_of(step_directory);
+  if (owner && *owner != run_id) {
+    data_error("{} holds a checkpoint of run {}, this is run {}: give each run a directory of its own",
+               step_directory.string(), *owner, run_id);
+  }
 }
 
 // A name that no attempt has used: one that crashed may have left its file.
@@ -110,6 +130,7 @@ Manifest Store::write_part(const RunState& state, const Part& part, const ShardC
   }
   make_directory(step_directory);
   if (!is_plain_directory(step_directory)) data_error("{} is a link, not a directory", step_directory.string());
+  check_not_foreign(step_directory, state.run_id);
   const std::string name = shard_name(free_name(step_directory, {.generation = generation, .rank = part.rank}));
   Manifest manifest = manifest_of_part(state, part, {.file = name, .digests = {}}, content.pieces);
   try {
@@ -183,28 +204,41 @@ void Store::remove_orphans(const Manifest& manifest) const {
 
 // What a crash left of older steps: a run that went on from another tier does not come back to them.
 void Store::remove_unfinished(const Manifest& manifest, SaveResult& result) const {
+  const std::optional<int64_t> last = last_committed();
   for (const std::string& name : names_in(directory_)) {
     const std::optional<int64_t> step = parse_step_name(name);
     const fs::path path = directory_ / name;
-    if (step && *step < manifest.state.step && is_plain_directory(path) && !has_manifest(path))
+    if (!step || *step >= manifest.state.step || !is_plain_directory(path) || has_manifest(path)) continue;
+    // One that lost its manifest was a checkpoint: retention decides about it.
+    if (!last || *step > *last)
       remove_step({.step = *step, .path = path, .status = StepStatus::incomplete, .reason = {}}, result);
   }
+}
+
+std::optional<int64_t> Store::last_committed() const {
+  std::error_code status;
+  if (!fs::exists(fs::symlink_status(directory_ / kTrackerName, status))) return std::nullopt;
+  return parse_number(read_plain_text(directory_ / kTrackerName));
 }
 
 std::vector<StepInfo> Store::list() const {
   std::vector<StepInfo> steps;
   std::error_code status;
   if (!fs::exists(directory_, status)) return steps;
+  const std::optional<int64_t> last = last_committed();
   for (const std::string& name : names_in(directory_)) {
     const std::optional<int64_t> step = parse_step_name(name);
     if (!step || !is_plain_directory(directory_ / name)) continue;
     StepInfo info{.step = *step, .path = directory_ / name};
     if (!has_manifest(info.path)) {
-      info.status = StepStatus::incomplete;
-      info.reason = "no manifest: the save did not finish";
+      const bool is_lost = last && *step <= *last;
+      info.status = is_lost ? StepStatus::damaged : StepStatus::incomplete;
+      info.reason = is_lost ? fmt::format("its {} is gone, and {} says that step {} was saved", kManifestName,
+                                          kTrackerName, *last)
+                            : fmt::format("it has no {}: the save did not finish", kManifestName);
     } else {
       try {
-        open(*step);
+        info.state = open(*step).manifest().state;
       } catch (const Error& error) {
         info.status = StepStatus::damaged;
         info.reason = error.what();
@@ -239,11 +273,7 @@ Latest Store::latest_verified() {
 Loaded Store::open(int64_t step) const {
   const fs::path path = directory_ / step_name(step);
   if (!is_plain_directory(path)) data_error("there is no checkpoint {}", path.string());
-  Loaded loaded = Loaded::open(path);
-  if (loaded.manifest().state.step != step) {
-    data_error("{} holds a checkpoint of step {}", path.string(), loaded.manifest().state.step);
-  }
-  return loaded;
+  return Loaded::open(path);
 }
 
 Loaded open_checkpoint(const fs::path& path, std::vector<PassedOver>& passed_over) {
@@ -252,6 +282,12 @@ Loaded open_checkpoint(const fs::path& path, std::vector<PassedOver>& passed_ove
   Store store(path);
   Latest latest = store.latest_verified();
   passed_over = std::move(latest.passed_over);
+  if (!latest.step && fs::exists(path / kHuggingFaceConfig)) {
+    user_error(
+        "{} is a Hugging Face directory: megalith checkpoint convert {} --to megalith --output DIRECTORY makes a "
+        "checkpoint of it",
+        path.string(), path.string());
+  }
   if (!latest.step) {
     const std::string newest =
         passed_over.empty() ? "" : fmt::format(" ({}: {})", passed_over[0].name, passed_over[0].reason);

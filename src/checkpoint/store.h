@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/loaded.h"
-#include "checkpoint/manifest.h"
 #include "core/tensor.h"
 
 namespace megalith::checkpoint {
@@ -49,13 +49,18 @@ struct SaveResult {
   std::vector<std::string> warnings;  // what went wrong after the commit: the checkpoint itself is safe
 };
 
-enum class StepStatus { committed, incomplete, damaged };
+enum class StepStatus {
+  committed,
+  incomplete,  // a save that was cut short: nothing is lost with it
+  damaged,
+};
 
 struct StepInfo {
   int64_t step = 0;
   std::filesystem::path path;
   StepStatus status = StepStatus::committed;
-  std::string reason;  // why it is not committed
+  std::string reason;   // why it is not committed
+  RunState state = {};  // of a committed one
 };
 
 struct PassedOver {
@@ -70,13 +75,19 @@ struct Latest {
   std::vector<PassedOver> passed_over;  // newer ones that cannot be used; the caller says so
 };
 
+// Which checkpoints are worth keeping: those with the best of a number in their state, and always the newest.
+struct Ranking {
+  std::string by = {};  // a key of RunState::extra; empty: the newest are the best
+  bool largest = false;
+};
+
 // The checkpoints of one run, one directory per step (layout.h). One process writes at a time, or several ranks
-// together; readers need no lock.
+// together; readers need no lock. What another run has saved there is neither overwritten nor removed.
 class Store {
  public:
   static constexpr int64_t kKeepAll = -1;
 
-  explicit Store(std::filesystem::path directory, int64_t keep = kKeepAll);
+  explicit Store(std::filesystem::path directory, int64_t keep = kKeepAll, Ranking ranking = {});
 
   // Writes the tensors, then the manifest, which is the commit; then the tracker file and retention. If it throws, the
   // checkpoints that were there are untouched and what was begun is gone. Blocks until everything is durable.
@@ -93,6 +104,8 @@ class Store {
 
   // Newest first. Reads manifests, not tensors.
   std::vector<StepInfo> list() const;
+  // The step that was committed last, as the tracker file says; nothing where there is no such file.
+  std::optional<int64_t> last_committed() const;
   // The newest step of which every byte is as it was written.
   Latest latest_verified();
   Loaded open(int64_t step) const;
@@ -110,11 +123,13 @@ class Store {
   // retention.cpp
   void remove_step(const StepInfo& step, SaveResult& result) const;
   void empty_trash() const;
+  void sort_best_first(std::vector<StepInfo>& steps) const;
   void verify(const StepInfo& step);
   bool verified(const StepInfo& step);
 
   std::filesystem::path directory_;
   int64_t keep_;
+  Ranking ranking_;
   std::set<std::string> verified_;  // digests of the manifests whose checkpoints were read in full
 };
 

@@ -2,14 +2,17 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/accepts.h"
 #include "cli/config_options.h"
+#include "cli/paths.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "cost/hardware.h"
-#include "cost/memory.h"
-#include "train/bench_step.h"
+#include "plan/memory_table.h"
+#include "train/bench/bench_step.h"
 
 namespace megalith::cli {
 
@@ -64,6 +67,8 @@ void append_result(const Options& options, const train::BenchStepResult& result)
 }
 
 int run_step(const Options& options) {
+  check_output_file("--csv", options.csv);
+  check_output_file("--results", options.results);
   const train::BenchStepResult result = train::bench_step(options.config.load(), options.bench);
   const double planned = static_cast<double>(result.planned_bytes);
   std::cout << fmt::format("device           {}\n", result.device)
@@ -73,9 +78,9 @@ int run_step(const Options& options) {
             << fmt::format("GFLOP/s          {:.1f} (causal {:.1f})\n", result.flops_per_second / 1e9,
                            result.causal_flops_per_second / 1e9)
             << against_the_limit(result)
-            << fmt::format("peak memory      {} ({:+.1f} % of the table's {})\n", cost::format_bytes(result.peak_bytes),
-                           100.0 * (static_cast<double>(result.peak_bytes) / planned - 1.0),
-                           cost::format_bytes(result.planned_bytes))
+            << fmt::format("peak memory      {} ({:.1f} % of the {} that the memory table counts)\n",
+                           bytes_in_words(result.peak_bytes), 100.0 * static_cast<double>(result.peak_bytes) / planned,
+                           bytes_in_words(result.planned_bytes))
             << fmt::format("first step after {:.1f} s, loss of the last {:.4f}\n", result.start_seconds, result.loss);
   if (!options.results.empty()) append_result(options, result);
   if (result.operations.empty()) return kExitComplete;
@@ -98,14 +103,14 @@ void add_bench(CLI::App& program, Action& run) {
   const auto options = std::make_shared<Options>();
   options->config.add_to(*step);
   step->add_option("--warm-up", options->bench.warm_up, "steps before the timed ones")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
   step->add_option("--results", options->results, "append a line with the numbers to this CSV file");
   step->add_option("--label", options->label, "what that line calls this bench");
-  step->add_option("--steps", options->bench.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_option("--steps", options->bench.steps, "timed steps")->check(at_least(1))->capture_default_str();
   step->add_option("--micro-batches", options->bench.micro_batches, "per step")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   step->callback([options, &run] { run = [options] { return run_step(*options); }; });
 }

@@ -4,9 +4,10 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/accepts.h"
 #include "cli/verbs.h"
 #include "config/run_config.h"
-#include "train/describe.h"
+#include "plan/run_request.h"
 
 namespace megalith::cli {
 
@@ -24,7 +25,7 @@ int run_bench(const Options& options) {
   const auto rates = checkpoint::bench_checkpoint({.directory = directory,
                                                    .bytes = static_cast<int64_t>(options.bytes),
                                                    .rounds = options.rounds,
-                                                   .device = train::device_of(options.trainer)});
+                                                   .device = plan::device_of(options.trainer)});
   std::cout << checkpoint::describe(rates);
   std::error_code not_empty;
   std::filesystem::remove(directory, not_empty);
@@ -42,12 +43,14 @@ void add_bench_checkpoint(CLI::App& bench, Action& run) {
   verb->add_option("--directory", options->directory, "on the disk to measure; what is made there is removed again")
       ->capture_default_str();
   verb->add_option("--size", options->bytes, "bytes of the checkpoint: more than the disk's own memory")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+      ->type_name("SIZE")
+      ->transform(size_in_bytes())
+      ->default_str("2GiB");
   verb->add_option("--rounds", options->rounds, "times that each is measured")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
-  verb->add_option("--accelerator", options->trainer.accelerator, "gpu: copies from it as well; cpu, auto")
+  verb->add_option("--accelerator", options->trainer.accelerator, "gpu: copies from it as well")
+      ->check(one_of({"cpu", "gpu", "auto"}))
       ->capture_default_str();
   verb->callback([options, &run] { run = [options] { return run_bench(*options); }; });
 }

@@ -4,14 +4,15 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/accepts.h"
 #include "cli/rank_options.h"
 #include "cli/verbs.h"
 #include "config/run_config.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "launch/boot.h"
-#include "launch/self.h"
-#include "train/describe.h"
+#include "launch/ranks/boot.h"
+#include "launch/ranks/self.h"
+#include "plan/run_request.h"
 
 namespace megalith::cli {
 
@@ -24,7 +25,7 @@ struct Options {
 };
 
 int run_comm(const Options& options) {
-  const Device device = train::device_of(options.trainer);
+  const Device device = plan::device_of(options.trainer);
   if (options.ranks.launches()) {
     return launch::launch_self({.ranks = options.ranks.nproc, .place = launch::launch_place(), .device = device});
   }
@@ -38,7 +39,7 @@ int run_comm(const Options& options) {
   {
     ThreadPool pool(1);
     Stream stream(pool, device);
-    const auto group = boot.world()->make_world_group();
+    const auto group = boot.world().make_world_group();
     group->barrier(stream).wait(stream);
     stream.wait();
     if (boot.rank() == 0) {
@@ -60,23 +61,23 @@ void add_bench_comm(CLI::App& bench, Action& run) {
                                         "  torchrun --nproc-per-node 8 --no-python megalith bench comm");
   const auto options = std::make_shared<Options>();
   options->ranks.add_to(*verb);
-  verb->add_option("--accelerator", options->trainer.accelerator, "cpu (Gloo), gpu (NCCL), or auto")
-      ->check(CLI::IsMember({"cpu", "gpu", "auto"}))
+  verb->add_option("--accelerator", options->trainer.accelerator, "cpu: Gloo, gpu: NCCL")
+      ->check(one_of({"cpu", "gpu", "auto"}))
       ->capture_default_str();
   verb->add_option("--least-bytes", options->bench.least_bytes, "of the smallest call")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   verb->add_option("--most-bytes", options->bench.most_bytes, "of the largest call")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   verb->add_option("--seconds", options->bench.seconds, "for each operation and size, about")
-      ->check(CLI::PositiveNumber)
+      ->check(above(0))
       ->capture_default_str();
   verb->add_option("--timeout", options->trainer.communication_timeout, "seconds for the ranks of a call to arrive")
-      ->check(CLI::PositiveNumber)
+      ->check(above(0))
       ->capture_default_str();
   verb->add_option("--start-timeout", options->trainer.start_timeout, "seconds for all ranks to appear")
-      ->check(CLI::PositiveNumber)
+      ->check(above(0))
       ->capture_default_str();
   verb->callback([options, &run] { run = [options] { return run_comm(*options); }; });
 }

@@ -3,12 +3,14 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/data_options.h"
+#include "cli/accepts.h"
+#include "cli/data/data_options.h"
+#include "cli/paths.h"
 #include "cli/verbs.h"
 #include "core/file.h"
-#include "data/index_bench.h"
+#include "data/order/index_bench.h"
 #include "data/prepare/bench_prepare.h"
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace megalith::cli {
 
@@ -45,6 +47,7 @@ double encode_rate(const data::Tokenizer& tokenizer, const std::string& text) {
 }
 
 int run_bench_data(Options options) {
+  check_input_file("--text", options.text);
   const auto tokenizer = data::make_tokenizer(options.tokenizer);
   if (!options.text.empty()) {
     std::cout << fmt::format("encode           {:.0f} MB/s per core ({}, {})\n",
@@ -84,15 +87,14 @@ void add_bench_data(CLI::App& bench, Action& run) {
   verb->add_option("--text", options->text, "a text file to encode; none: made-up English, and no encode rate");
   verb->add_option("--directory", options->directory, "where files may be written for a while")->capture_default_str();
   verb->add_option("--threads", options->prepare.threads, "of prepare")
-      ->check(CLI::PositiveNumber)
+      ->check(between(1, kMostThreads))
       ->capture_default_str();
-  verb->add_option("--datasets", options->index.datasets, "of the index")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--tokens", options->index.tokens, "in all datasets")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->callback([options, &run] { run = [options] { return run_bench_data(*options); }; });
+  verb->add_option("--datasets", options->index.datasets, "of the index")->check(at_least(1))->capture_default_str();
+  verb->add_option("--tokens", options->index.tokens, "in all datasets")->check(at_least(1))->capture_default_str();
+  verb->callback([verb, options, &run] {
+    settle_tokenizer(*verb, options->tokenizer);
+    run = [options] { return run_bench_data(*options); };
+  });
 }
 
 }  // namespace megalith::cli

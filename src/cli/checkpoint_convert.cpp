@@ -1,13 +1,17 @@
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "cli/accepts.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
-#include "cost/memory.h"
-#include "train/inference.h"
+#include "core/words.h"
+#include "plan/memory_table.h"
+#include "train/inference/inference.h"
 
 namespace megalith::cli {
 
@@ -46,9 +50,10 @@ int run_convert(const Options& options) {
   const bool to_megalith = options.target == kMegalith;
   std::cout << fmt::format("{}: a {} of {} parameters in {} ({} in {:.2f} s, {:.2f} GB/s), {} {} file{}\n",
                            options.output, checkpoint::names_of(result.family).model_type, result.parameters,
-                           name_of(result.dtype), cost::format_bytes(result.bytes), seconds,
+                           name_of(result.dtype), bytes_in_words(result.bytes), seconds,
                            static_cast<double>(result.bytes) / 1e9 / std::max(seconds, 1e-9),
                            to_megalith ? "from" : "in", result.files, result.files == 1 ? "" : "s");
+  std::cout << fmt::format("wrote {}\n", fmt::join(result.written, ", "));
   for (const std::string& note : result.notes) std::cout << "note: " << note << '\n';
   return kExitComplete;
 }
@@ -63,7 +68,8 @@ void add_checkpoint_convert(CLI::App& checkpoint, Action& run) {
       "  megalith checkpoint convert runs/mine/checkpoints/step-00000100 --to hugging-face --output exported --dtype "
       "f32\n"
       "  megalith checkpoint convert Llama-3.2-1B --to megalith --output imported model.encoder_seq_length=4096\n"
-      "  megalith generate --checkpoint imported --prompt \"Once\"");
+      "  megalith generate --checkpoint imported --prompt \"Once\"\n"
+      "  megalith train -c imported/recipe.yaml 'model.data.data_prefix=[data/my_text_document]'");
   const auto options = std::make_shared<Options>();
   verb->add_option("source", options->source,
                    "to hugging-face: a run, its checkpoints directory, or one step in it; to megalith: a directory "
@@ -71,17 +77,17 @@ void add_checkpoint_convert(CLI::App& checkpoint, Action& run) {
       ->required();
   verb->add_option("--to", options->target, "the format to write")
       ->required()
-      ->check(CLI::IsMember({kHuggingFace, kMegalith}));
+      ->check(one_of({kHuggingFace, kMegalith}));
   verb->add_option("--output", options->output, "the directory to make; nothing is overwritten")->required();
   verb->add_option(
           "--dtype", options->dtype,
           "of the weights; f32 takes the master weights where there are some; without it, as the source has them")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+      ->check(one_of({"f32", "bf16"}));
   verb->add_option("--max-shard-size", options->exported.max_shard_bytes,
-                   "of a safetensors file: 500MB, 5GB; a single parameter may have more")
-      ->transform(CLI::AsSizeValue(true))
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+                   "of a safetensors file; a single parameter may have more")
+      ->type_name("SIZE")
+      ->transform(size_in_bytes())
+      ->default_str("5GB");
   verb->add_option("overrides", options->overrides, "key=value, changes to the config of the model");
   verb->callback([options, &run] { run = [options] { return run_convert(*options); }; });
 }

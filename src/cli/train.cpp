@@ -4,55 +4,33 @@
 #include <memory>
 #include <optional>
 
-#include "cli/config_options.h"
-#include "cli/rank_options.h"
+#include "cli/train_options.h"
 #include "cli/verbs.h"
 #include "config/print.h"
+#include "core/error.h"
 #include "core/file.h"
 #include "core/thread_pool.h"
-#include "data/tokenizer.h"
-#include "launch/boot.h"
-#include "launch/self.h"
-#include "train/describe.h"
-#include "train/describe_layout.h"
-#include "train/layout.h"
-#include "train/pictures.h"
-#include "train/plan_files.h"
-#include "train/session.h"
+#include "data/tokenizer/tokenizer.h"
+#include "launch/ranks/boot.h"
+#include "launch/ranks/self.h"
+#include "observe/sinks/log_files.h"
+#include "plan/describe_layout.h"
+#include "plan/pictures.h"
+#include "plan/run_layout.h"
+#include "plan/run_request.h"
+#include "train/describe_run.h"
+#include "train/run/run_files.h"
+#include "train/run/session.h"
+#include "train/tuned_files.h"
 
 namespace megalith::cli {
 
 namespace {
 
-struct TrainOptions {
-  ConfigOptions config;
-  RankOptions ranks;
-  bool dry_run = false;
-  std::optional<int64_t> rank;  // that a dry run is to describe
-  std::string pictures;         // the folder for those of a dry run; empty: none
-  bool compile_only = false;
-  bool help_config = false;
-};
-
-// Flags that name a key of the config as others do.
-void add_checkpoint_flags(CLI::App& verb, const std::shared_ptr<TrainOptions>& options) {
-  const auto add = [&](const char* flag, const char* key, const char* help) {
-    const std::string path = fmt::format("exp_manager.checkpoint_callback_params.{}", key);
-    verb.add_option_function<std::string>(
-        flag, [options, path](const std::string& value) { options->config.overrides.push_back(path + "=" + value); },
-        help);
-  };
-  add("--persistent-ckpt-interval", "every_n_train_steps", "steps between checkpoints on shared storage");
-  add("--persistent-ckpt-dir", "dirpath", "where those go");
-  add("--local-ckpt-interval", "local_every_n_train_steps", "steps between checkpoints on each node itself");
-  add("--local-ckpt-dir", "local_dirpath", "the disk of each node that those go to");
-  add("--local-ckpt-peer-copy", "local_peer_copy", "true: the next node keeps a copy of them in memory");
-}
-
 void write_pictures(const TrainOptions& options, const config::Run& run, int64_t vocabulary) {
   make_directory(options.pictures);
-  for (const train::Picture& picture :
-       train::draw_layout(train::stage_request(run, vocabulary), static_cast<int>(options.rank.value_or(0)))) {
+  for (const plan::Picture& picture :
+       plan::draw_layout(plan::stage_request(run, vocabulary), static_cast<int>(options.rank.value_or(0)))) {
     const std::filesystem::path file = std::filesystem::path(options.pictures) / picture.file;
     replace_file(file, picture.svg);
     std::cout << "wrote " << file.string() << "\n";
@@ -60,32 +38,41 @@ void write_pictures(const TrainOptions& options, const config::Run& run, int64_t
 }
 
 int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+  if (options.require_files) train::require_files(run);
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
   if (options.rank) {
-    train::check_layout(run, vocabulary);
-    std::cout << train::describe_rank(train::stage_request(run, vocabulary), *options.rank);
+    plan::check_layout(run, vocabulary);
+    std::cout << plan::describe_rank(plan::stage_request(run, vocabulary), *options.rank);
   } else {
-    std::cout << config::to_yaml(run) << config::describe(report) << train::describe_model(run, vocabulary);
+    std::cout << train::describe_run(run, vocabulary) << config::describe(report)
+              << plan::describe_model(run, vocabulary);
   }
+  // They may be on the cluster.
+  for (const std::string& missing : train::missing_files(run)) observe::log_warning(missing);
   if (!options.pictures.empty()) write_pictures(options, run, vocabulary);
   return kExitComplete;
 }
 
 int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, const config::Run& run,
                  std::vector<std::string> overrides) {
-  train::check_ranks(run, int64_t{options.ranks.nproc} * place.machines);
-  train::check_layout(run, data::vocabulary_of(run.model.tokenizer).size);
+  plan::check_ranks(run, int64_t{options.ranks.nproc} * place.machines);
+  train::require_files(run);
+  const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
+  plan::check_layout(run, vocabulary);
+  const engine::StageRequest request = plan::stage_request(run, vocabulary);
+  if (request.device == Device::cpu && !options.compile_only) train::check_device(run, request);
   if (run.trainer.cpu_threads == 0) {
     overrides.push_back(fmt::format("trainer.cpu_threads={}", std::max(1, available_cores() / options.ranks.nproc)));
   }
   return launch::launch_self({.ranks = options.ranks.nproc,
                               .place = place,
-                              .device = train::device_of(run.trainer),
-                              .more_arguments = std::move(overrides)});
+                              .device = plan::device_of(run.trainer),
+                              .more_arguments = std::move(overrides),
+                              .ranks_save = true});
 }
 
 int compile(const config::Run& run, const launch::Boot& boot) {
-  const ops::PlanCounts plans = train::compile(run, boot.world());
+  const ops::TuningCounts plans = train::compile(run, boot.world());
   const int64_t successful = plans.made + plans.loaded;
   if (boot.rank() == 0) {
     std::cout << fmt::format("Total graphs: {}\nTotal successful compilations: {}\nTotal failed compilations: {}\n",
@@ -94,19 +81,37 @@ int compile(const config::Run& run, const launch::Boot& boot) {
   return kExitComplete;
 }
 
-int run_training(const config::Run& run, const config::LoadReport& report, const launch::Boot& boot) {
-  const train::Summary summary = train::train(run, report, boot.world());
+int run_training(const TrainOptions& options, const config::Run& run, const config::LoadReport& report,
+                 const launch::Boot& boot) {
+  const train::Summary summary = train::train(run, report, boot.world(), options.start);
   return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
 }
 
 int run_rank(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
-  train::check_ranks(run, launch::started_ranks());
-  launch::Boot boot({.device = train::device_of(run.trainer),
+  plan::check_ranks(run, launch::started_ranks());
+  launch::Boot boot({.device = plan::device_of(run.trainer),
                      .start_timeout = run.trainer.start_timeout,
                      .communication_timeout = run.trainer.communication_timeout});
-  const int code = options.compile_only ? compile(run, boot) : run_training(run, report, boot);
-  boot.finish();
-  return code;
+  try {
+    const int code = options.compile_only ? compile(run, boot) : run_training(options, run, report, boot);
+    boot.finish();
+    return code;
+  } catch (const Error& error) {
+    boot.give_up(error);
+    if (exit_code(error.kind()) != exit_code(ErrorKind::user)) throw;
+    // Here, before the end of `boot` waits for ranks that are slow to notice.
+    std::cerr << "megalith: " << error.what() << '\n';
+    return exit_code(error.kind());
+  }
+}
+
+// The rank that finds a user's mistake explains it, for all.
+int run_one_of_ranks(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+  try {
+    return run_rank(options, run, report);
+  } catch (const launch::FoundByAnotherRank& mistake) {
+    return exit_code(mistake.kind());
+  }
 }
 
 int run_train(TrainOptions options) {
@@ -114,19 +119,25 @@ int run_train(TrainOptions options) {
     std::cout << config::describe_keys();
     return kExitComplete;
   }
+  if (!options.dry_run) launch::take_stop_signals();
   launch::LaunchPlace place;
   std::vector<std::string> of_ranks;
   if (options.ranks.launches()) {
     place = launch::launch_place();
-    of_ranks = {fmt::format("trainer.devices={}", options.ranks.nproc),
-                fmt::format("trainer.num_nodes={}", place.machines)};
+    of_ranks = overrides_of_ranks(options.ranks.nproc, place.machines);
     auto& overrides = options.config.overrides;
     overrides.insert(overrides.begin(), of_ranks.begin(), of_ranks.end());
   }
   config::LoadReport report;
   const config::Run run = options.config.load(&report);
+  if (options.print_config) {
+    std::cout << config::to_yaml(run);
+    return kExitComplete;
+  }
+  require_recipe_or_data(options, run);
   if (options.dry_run) return dry_run(options, run, report);
-  return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks) : run_rank(options, run, report);
+  return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks)
+                                  : run_one_of_ranks(options, run, report);
 }
 
 }  // namespace
@@ -135,29 +146,16 @@ void add_train(CLI::App& program, Action& run) {
   CLI::App* verb = program.add_subcommand(
       "train",
       "Train a model, or continue training it.\n\n"
-      "  megalith train -c recipes/demo.yaml\n"
       "  megalith train -c recipes/gpt3-125m.yaml trainer.max_steps=100 exp_manager.explicit_log_dir=runs/mine\n"
+      "  megalith train -c recipes/gpt3-125m.yaml 'model.data.data_prefix=[data/my_*_text_document]'\n"
       "  megalith train -c recipes/gpt3-1.3b.yaml --nproc 8\n"
       "  megalith train -c recipes/gpt3-175b.yaml --dry-run\n"
       "  megalith train -c recipes/gpt3-175b.yaml --dry-run --rank 37 --draw pictures\n\n"
-      "SIGTERM, SIGINT, SIGUSR1 and trainer.max_time end the step, save, and exit with 75: run the same command again "
-      "with\n"
-      "exp_manager.resume_if_exists=true to continue.");
+      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP and trainer.max_time end the step, save, and exit with 75: run the\n"
+      "same command again with exp_manager.resume_if_exists=true to continue. A second Ctrl-C, a second or more after\n"
+      "the first, quits without saving (exit code 130).");
   const auto options = std::make_shared<TrainOptions>();
-  options->config.add_to(*verb);
-  options->ranks.add_to(*verb);
-  CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
-                                        "print config, parameter count, FLOPs, layout, schedule and memory, then stop");
-  verb->add_option("--rank", options->rank, "with --dry-run: print what this rank holds and whom it works with")
-      ->needs(dry_run);
-  verb->add_option(
-          "--draw", options->pictures,
-          "with --dry-run: write pictures of the ranks, the schedule and the division of samples to this folder")
-      ->needs(dry_run);
-  verb->add_flag("--compile-only", options->compile_only,
-                 "choose and keep the GPU plans that this training needs, then stop");
-  add_checkpoint_flags(*verb, options);
-  verb->add_flag("--help-config", options->help_config, "list every config key");
+  add_train_options(*verb, options);
   verb->callback([options, &run] { run = [options] { return run_train(*options); }; });
 }
 

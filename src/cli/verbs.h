@@ -8,6 +8,9 @@ namespace megalith::cli {
 // Each verb adds itself to the program and leaves in `run` what to do when it was chosen; `run` returns the exit code.
 using Action = std::function<int()>;
 
+// All of them, in the order of the help.
+void add_verbs(CLI::App& program, Action& run);
+
 void add_train(CLI::App& program, Action& run);
 void add_generate(CLI::App& program, Action& run);
 void add_evaluate(CLI::App& program, Action& run);
@@ -17,11 +20,13 @@ void add_checkpoint_convert(CLI::App& checkpoint, Action& run);
 void add_report(CLI::App& program, Action& run);
 void add_watch(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
+void add_completion(CLI::App& program, Action& run);
+void add_launch(CLI::App& program, Action& run);
 void add_bench_checkpoint(CLI::App& bench, Action& run);
 void add_bench_comm(CLI::App& bench, Action& run);
 void add_bench_data(CLI::App& bench, Action& run);
 
-// Complete; stopped early, saved, run again (DESIGN.md 7). Errors have theirs in core/error.h.
+// Complete; stopped early, saved, run again (docs/design.md, section 7). Errors have theirs in core/error.h.
 constexpr int kExitComplete = 0;
 constexpr int kExitRunAgain = 75;
 

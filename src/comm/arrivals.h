@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/store.h"
+#include "comm/store/store.h"
 
 namespace megalith::comm {
 

@@ -88,14 +88,6 @@ Pending Communicator::exchange(Stream& stream, std::vector<Message> sends, std::
                          .deadline = deadline});
 }
 
-Pending Communicator::send(Stream& stream, const Tensor& tensor, int to, double deadline) {
-  return exchange(stream, {{to, tensor}}, {}, deadline);
-}
-
-Pending Communicator::receive(Stream& stream, const Tensor& tensor, int from, double deadline) {
-  return exchange(stream, {}, {{from, tensor}}, deadline);
-}
-
 Pending Communicator::send_receive(Stream& stream, const Message& outgoing, const Message& incoming, double deadline) {
   return exchange(stream, {outgoing}, {incoming}, deadline);
 }
@@ -106,7 +98,7 @@ Pending Communicator::barrier(Stream& stream, double deadline) {
 
 Pending Communicator::submit(Stream& stream, Call call) {
   MEGALITH_CHECK(stream.device() == device_, "group '{}' was given a stream of another device", name());
-  if (size() == 1) {
+  if (is_alone()) {
     if (call.output.data != call.input.data) copy(stream, call.input, call.output);
     return {};
   }

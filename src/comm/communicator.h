@@ -82,6 +82,7 @@ class Communicator {
   const std::string& name() const { return group_.name; }
   int rank() const { return group_.member; }
   int size() const { return static_cast<int>(group_.ranks.size()); }
+  bool is_alone() const { return size() == 1; }
   const Group& group() const { return group_; }
   Device device() const { return device_; }
   // Of calls that give none themselves.
@@ -105,8 +106,6 @@ class Communicator {
   // two members match in the order of their calls; at most one each way between two members in one call.
   [[nodiscard]] Pending exchange(Stream& stream, std::vector<Message> sends, std::vector<Message> receives,
                                  double deadline = kGroupDeadline);
-  [[nodiscard]] Pending send(Stream& stream, const Tensor& tensor, int to, double deadline = kGroupDeadline);
-  [[nodiscard]] Pending receive(Stream& stream, const Tensor& tensor, int from, double deadline = kGroupDeadline);
   [[nodiscard]] Pending send_receive(Stream& stream, const Message& outgoing, const Message& incoming,
                                      double deadline = kGroupDeadline);
   // Complete when every member has called it.

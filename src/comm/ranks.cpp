@@ -6,16 +6,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/process/host.h"
 
 namespace megalith::comm {
 
 RankPlace place_here(std::string device, std::string address) {
-  char name[256] = {};
-  const bool named = ::gethostname(name, sizeof name - 1) == 0;
-  return {.host = named ? name : "unknown",
-          .device = std::move(device),
-          .process = ::getpid(),
-          .address = std::move(address)};
+  return {.host = host_name(), .device = std::move(device), .process = ::getpid(), .address = std::move(address)};
 }
 
 std::string Group::describe(int who) const {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/board.h"
 #include "comm/communicator.h"
+#include "comm/store/board.h"
 
 namespace megalith::comm {
 
@@ -15,8 +15,9 @@ class StoreClient;
 // A rank's place in the run, from which it makes its groups. It must outlive them.
 class World {
  public:
-  World(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Board> board)
-      : rank_(rank), places_(std::move(places)), board_(std::move(board)) {}
+  // `device`: whose memory the groups move.
+  World(int rank, std::shared_ptr<const RankPlaces> places, std::shared_ptr<Board> board, Device device)
+      : rank_(rank), places_(std::move(places)), board_(std::move(board)), device_(device) {}
   virtual ~World() = default;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -25,6 +26,7 @@ class World {
   int size() const { return static_cast<int>(places_->size()); }
   const RankPlaces& places() const { return *places_; }
   Board& board() const { return *board_; }
+  Device device() const { return device_; }
 
   // Every member calls it with the same name and global ranks, and all ranks make their groups in one order; groups of
   // the same name and ranks are told apart by it. User error for ranks that make no group.
@@ -36,16 +38,24 @@ class World {
   // Of the groups that are made from here on, for calls that give none themselves.
   void set_deadline(double seconds) { deadline_ = seconds; }
 
+ protected:
+  // Names the group within the run; each call counts as another of the same name and ranks.
+  std::string next_key(const Group& group);
+
  private:
-  // `key` names the group within the run.
-  virtual std::unique_ptr<Communicator> connect(Group group, const std::string& key) = 0;
+  // Two members and more.
+  virtual std::unique_ptr<Communicator> connect(Group group) = 0;
 
   int rank_;
   std::shared_ptr<const RankPlaces> places_;
   std::shared_ptr<Board> board_;
+  Device device_;
   std::map<std::string, int> made_;
   double deadline_ = Communicator::kUsualDeadline;
 };
+
+// The world of a rank that has no others: all its groups are of one.
+std::unique_ptr<World> make_lone_world(Device device);
 
 struct JoinOptions {
   int rank = 0;

@@ -1,136 +1,55 @@
 #include "config/document.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <utility>
 
 #include "config/scalar.h"
+#include "config/yaml_tree.h"
 #include "core/error.h"
 
 namespace megalith::config {
 namespace {
 
-constexpr size_t kMaxText = size_t{1} << 20;
-constexpr int kMaxNodes = 100000;  // an alias may be used often: a small file can describe a huge tree
-
-// YAML::Load reads the first document and is silent about more; YAML::LoadAll can loop forever on bad text.
-class NullHandler : public YAML::EventHandler {
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
-
-// A recipe is data: what makes it more than that is refused.
-class Reader {
- public:
-  explicit Reader(std::string name) : name_(std::move(name)) {}
-
-  std::vector<std::pair<std::string, Value>> read(const std::string& text) {
-    const YAML::Node root = load(text);
-    std::vector<std::pair<std::string, Value>> values;
-    if (root.IsNull()) return values;
-    if (!root.IsMap()) user_error("{}: expected `key: value` lines", where(root));
-    flatten(root, "", values);
-    return values;
-  }
-
-  Value read_flow(const std::string& text) { return value_of(load(text)); }
-
-  bool one_line = false;  // an override: its place has no line
-
- private:
-  YAML::Node load(const std::string& text) const {
-    if (text.size() > kMaxText) user_error("{}: {} bytes are too many for a recipe", name_, text.size());
-    if (!is_utf8(text)) user_error("{}: not UTF-8 text", name_);
-    if (text.find('\0') != std::string::npos) user_error("{}: holds a zero byte", name_);
-    try {
-      std::istringstream stream(text);
-      YAML::Parser parser(stream);
-      NullHandler nobody;
-      const bool two = parser.HandleNextDocument(nobody) && parser.HandleNextDocument(nobody);
-      if (two) user_error("{}: holds more than one YAML document", name_);
-      return YAML::Load(text);
-    } catch (const YAML::Exception& problem) {
-      user_error("{}: not YAML: {}", place(problem.mark), problem.msg);
-    }
-  }
-
-  void flatten(const YAML::Node& map, const std::string& prefix, std::vector<std::pair<std::string, Value>>& values) {
-    count(map);
-    std::map<std::string, int> first_line;
-    for (const auto& entry : map) {
-      if (!entry.first.IsScalar()) user_error("{}: a key must be a word", where(entry.first));
-      const std::string key = entry.first.Scalar();
-      if (key == "<<") user_error("{}: YAML merge keys (<<) are not supported; repeat the keys", where(entry.first));
-      if (key.empty()) user_error("{}: a key is empty", where(entry.first));
-      const auto [seen, is_new] = first_line.emplace(key, entry.first.Mark().line + 1);
-      if (!is_new)
-        user_error("{}: `{}{}` is set twice, first in line {}", where(entry.first), prefix, key, seen->second);
-      if (entry.second.IsMap() && entry.second.size() > 0) {
-        Depth depth(*this, entry.second);
-        flatten(entry.second, prefix + key + ".", values);
-      } else {
-        values.emplace_back(own_name(prefix + key), value_of(entry.second));
-        values.back().second.origin = where(entry.first);
-      }
-    }
-  }
-
-  Value value_of(const YAML::Node& node) {
-    count(node);
-    Value value;
-    value.origin = where(node);
-    if (node.IsScalar()) {
+Value value_of(const YamlTree& tree) {
+  Value value;
+  value.origin = tree.origin;
+  switch (tree.kind) {
+    case YamlTree::Kind::null:
+      break;
+    case YamlTree::Kind::scalar:
       value.kind = Value::Kind::scalar;
-      value.text = node.Scalar();
-    } else if (node.IsSequence()) {
-      Depth depth(*this, node);
+      value.text = tree.text;
+      break;
+    case YamlTree::Kind::list:
       value.kind = Value::Kind::list;
-      for (const auto& item : node) value.items.push_back(value_of(item));
-    } else if (node.IsMap() && node.size() > 0) {
-      value.kind = Value::Kind::other;
+      for (const YamlTree& item : tree.items) value.items.push_back(value_of(item));
+      break;
+    case YamlTree::Kind::map:
+      if (!tree.members.empty()) value.kind = Value::Kind::other;
+      break;
+  }
+  return value;
+}
+
+void flatten(const YamlTree& map, const std::string& prefix, std::vector<std::pair<std::string, Value>>& values) {
+  for (const auto& [key, tree] : map.members) {
+    if (tree.members.empty()) {
+      values.emplace_back(own_name(prefix + key), value_of(tree));
+    } else {
+      flatten(tree, prefix + key + ".", values);
     }
-    return value;
   }
+}
 
-  // Aliases can make a tree contain itself.
-  class Depth {
-   public:
-    Depth(Reader& reader, const YAML::Node& node) : reader_(reader) {
-      if (reader.depth_ >= 100) user_error("{}: nested too deeply", reader.where(node));
-      ++reader.depth_;
-    }
-    ~Depth() { --reader_.depth_; }
-
-   private:
-    Reader& reader_;
-  };
-
-  void count(const YAML::Node& node) {
-    if (++nodes_ > kMaxNodes) user_error("{}: more than {} values", where(node), kMaxNodes);
-  }
-
-  std::string where(const YAML::Node& node) const { return place(node.Mark()); }
-
-  std::string place(const YAML::Mark& mark) const {
-    if (one_line || mark.is_null()) return name_;
-    return fmt::format("{}:{}", name_, mark.line + 1);
-  }
-
-  std::string name_;
-  int depth_ = 0;
-  int nodes_ = 0;
-};
+std::vector<std::pair<std::string, Value>> read_flat(const std::string& text, const std::string& name) {
+  const YamlTree root = read_yaml_tree(text, name);
+  std::vector<std::pair<std::string, Value>> values;
+  if (root.kind == YamlTree::Kind::null) return values;
+  if (root.kind != YamlTree::Kind::map) user_error("{}: expected `key: value` lines", root.origin);
+  flatten(root, "", values);
+  return values;
+}
 
 bool is_word(std::string_view path) {
   return !path.empty() && std::none_of(path.begin(), path.end(), [](char c) {
@@ -142,7 +61,7 @@ bool is_word(std::string_view path) {
 
 void Document::read_yaml(const std::string& text, const std::string& name) {
   std::map<std::string, std::string> set_here;
-  for (auto& [path, value] : Reader(name).read(text)) {
+  for (auto& [path, value] : read_flat(text, name)) {
     const auto [seen, is_new] = set_here.emplace(path, value.origin);
     if (!is_new) user_error("{}: `{}` is set twice, first at {}", value.origin, path, seen->second);
     set(path, std::move(value));
@@ -160,12 +79,11 @@ void Document::read_override(const std::string& text) {
   if (!is_word(path)) user_error("{}: expected key=value, for example trainer.max_steps=100", origin);
 
   const std::string content(trimmed(std::string_view(text).substr(equals + 1)));
+  if (content.empty()) user_error("{}: no value is given; {}=null gives the default back", origin, path);
   Value value;
-  if (!content.empty() && (content[0] == '[' || content[0] == '{' || content[0] == '"' || content[0] == '\'')) {
-    Reader reader(origin);
-    reader.one_line = true;
-    value = reader.read_flow(content);
-  } else if (!content.empty() && content != "~" && lower_case(content) != "null") {
+  if (content[0] == '[' || content[0] == '{' || content[0] == '"' || content[0] == '\'') {
+    value = value_of(read_yaml_line(content, origin));
+  } else if (content != "~" && lower_case(content) != "null") {
     value.kind = Value::Kind::scalar;
     value.text = content;
   }

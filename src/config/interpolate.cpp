@@ -55,6 +55,10 @@ Value value_of_field(const Field& field) {
   if (const auto* text = std::get_if<std::string*>(&field)) return (*text)->empty() ? Value{} : scalar(**text);
   Value list;
   list.kind = Value::Kind::list;
+  if (const auto* numbers = std::get_if<std::vector<int64_t>*>(&field)) {
+    for (const int64_t number : **numbers) list.items.push_back(scalar(std::to_string(number)));
+    return list;
+  }
   if (const auto* numbers = std::get_if<std::vector<double>*>(&field)) {
     for (const double number : **numbers) list.items.push_back(scalar(write_double(number)));
     return list;

@@ -42,6 +42,8 @@ std::vector<Key> model_keys(Model& m) {
   return {
       {"model.micro_batch_size", &m.micro_batch_size, "samples in one forward pass of one data-parallel rank"},
       {"model.global_batch_size", &m.global_batch_size, "samples per step over all ranks"},
+      {"model.rampup_batch_size", &m.rampup_batch_size,
+       "[start, increment, samples]: the global batch grows from start by increments over that many samples"},
       {"model.tensor_model_parallel_size", &m.tensor_model_parallel_size, "ranks that share each matrix"},
       {"model.pipeline_model_parallel_size", &m.pipeline_model_parallel_size, "pipeline stages"},
       {"model.virtual_pipeline_model_parallel_size", &m.virtual_pipeline_model_parallel_size,
@@ -84,6 +86,8 @@ std::vector<Key> model_keys(Model& m) {
       {"model.rope_scaling.high_freq_factor", &m.rope_scaling.high_freq_factor,
        "wavelengths under old_context_len / this are kept"},
       {"model.rope_scaling.old_context_len", &m.rope_scaling.old_context_len, "context length before scaling"},
+      {"model.scale_positional_embedding", &m.scale_positional_embedding,
+       "NeMo's way to ask for Llama-3.1's frequencies: rope_scaling.factor 8 where that is not set"},
       {"model.normalization", &m.normalization, "layernorm or rmsnorm"},
       {"model.layernorm_epsilon", &m.layernorm_epsilon, "added to the variance in either norm"},
       {"model.activation", &m.activation, "gelu (tanh form) or swiglu"},
@@ -174,9 +178,14 @@ std::vector<Key> exp_manager_keys(ExpManager& e) {
       {"exp_manager.step_timing_kwargs.buffer_size", &e.step_timing_buffer_size,
        "steps over which the reported step time is averaged"},
       {"exp_manager.checkpoint_callback_params.every_n_train_steps", &checkpoint.every_n_train_steps,
-       "steps between checkpoints; 0: only at the end and on a stop"},
+       "steps between checkpoints; 0 or -1: only at the end and on a stop"},
+      {"exp_manager.checkpoint_callback_params.train_time_interval", &checkpoint.train_time_interval,
+       "time between checkpoints, beside every_n_train_steps: 600 or 600s, 10m, 2h, H:M:S or D:H:M:S; null: none"},
       {"exp_manager.checkpoint_callback_params.save_top_k", &checkpoint.save_top_k,
-       "newest checkpoints to keep; -1: all"},
+       "newest checkpoints to keep, or with monitor the best and the newest; -1: all"},
+      {"exp_manager.checkpoint_callback_params.monitor", &checkpoint.monitor,
+       "val_loss or reduced_train_loss: the checkpoints with the best of it are kept; null: the newest"},
+      {"exp_manager.checkpoint_callback_params.mode", &checkpoint.mode, "min or max of what monitor names is the best"},
       {"exp_manager.checkpoint_callback_params.dirpath", &checkpoint.dirpath,
        "where checkpoints go, on storage that all nodes see; null: checkpoints/ in the run directory"},
       {"exp_manager.checkpoint_callback_params.async_save", &checkpoint.async_save,
@@ -184,7 +193,7 @@ std::vector<Key> exp_manager_keys(ExpManager& e) {
       {"exp_manager.checkpoint_callback_params.late_save", &checkpoint.late_save,
        "a checkpoint is due and the one before is still being written: wait | skip"},
       {"exp_manager.checkpoint_callback_params.local_every_n_train_steps", &checkpoint.local_every_n_train_steps,
-       "steps between checkpoints on each node itself; 0: none"},
+       "steps between checkpoints on each node itself; 0 or -1: none"},
       {"exp_manager.checkpoint_callback_params.local_save_top_k", &checkpoint.local_save_top_k,
        "newest checkpoints to keep on each node"},
       {"exp_manager.checkpoint_callback_params.local_dirpath", &checkpoint.local_dirpath,
@@ -217,6 +226,7 @@ std::string_view type_name(const Field& field) {
     std::string_view operator()(int64_t*) { return "a whole number"; }
     std::string_view operator()(double*) { return "a finite number"; }
     std::string_view operator()(std::string*) { return "text"; }
+    std::string_view operator()(std::vector<int64_t>*) { return "a list of whole numbers"; }
     std::string_view operator()(std::vector<double>*) { return "a list of finite numbers"; }
     std::string_view operator()(std::vector<std::string>*) { return "a list of texts"; }
   } name;
@@ -229,6 +239,9 @@ std::string value_text(const Field& field) {
     std::string operator()(const int64_t* value) { return fmt::format("{}", *value); }
     std::string operator()(const double* value) { return write_double(*value); }
     std::string operator()(const std::string* value) { return value->empty() ? "null" : write_string(*value); }
+    std::string operator()(const std::vector<int64_t>* value) {
+      return list_text(*value, [](int64_t number) { return std::to_string(number); });
+    }
     std::string operator()(const std::vector<double>* value) { return list_text(*value, write_double); }
     std::string operator()(const std::vector<std::string>* value) { return list_text(*value, write_string); }
   } write;

@@ -9,7 +9,8 @@
 
 namespace megalith::config {
 
-using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<double>*, std::vector<std::string>*>;
+using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::vector<double>*,
+                           std::vector<std::string>*>;
 
 struct Key {
   std::string_view path;  // NeMo's name: model.optim.sched.warmup_steps

@@ -1,6 +1,8 @@
 #include "config/layout.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "config/scalar.h"
@@ -88,6 +90,44 @@ int64_t parse_max_time(std::string_view text) {
     user_error("trainer.max_time is '{}': DD:HH:MM:SS has hours up to 23, minutes and seconds up to 59", text);
   }
   return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
+}
+
+namespace {
+// Of "H:M:S" or "D:H:M:S", or of a number and its unit; nothing for another text.
+std::optional<double> seconds_of(std::string_view text) {
+  std::vector<std::string_view> parts = split(text, ":");
+  if (parts.size() == 1) {
+    constexpr std::string_view kUnits = "smh";
+    double unit = 1.0;
+    if (const size_t at = text.empty() ? std::string_view::npos : kUnits.find(text.back()); at != kUnits.npos) {
+      unit = at == 0 ? 1.0 : at == 1 ? 60.0 : 3600.0;
+      text.remove_suffix(1);
+    }
+    const auto number = read_double(text);
+    return number ? std::optional(*number * unit) : std::nullopt;
+  }
+  if (parts.size() != 3 && parts.size() != 4) return std::nullopt;
+  if (parts.size() == 3) parts.insert(parts.begin(), "0");
+  constexpr std::array kFactors = {24.0, 60.0, 60.0, 1.0};
+  double seconds = 0.0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto number = read_double(parts[i]);
+    if (!number || *number < 0 || parts[i].find_first_not_of("0123456789") != std::string_view::npos)
+      return std::nullopt;
+    seconds = (seconds + *number) * kFactors.at(i);
+  }
+  return seconds;
+}
+}  // namespace
+
+double parse_time_interval(std::string_view text) {
+  constexpr double kMost = 1e9;
+  const std::optional<double> seconds = seconds_of(trimmed(text));
+  if (seconds && *seconds > 0 && *seconds <= kMost) return *seconds;
+  user_error(
+      "exp_manager.checkpoint_callback_params.train_time_interval is '{}': expected a time above 0 as seconds (600), "
+      "with a unit (600s, 10m, 2h), or as H:M:S or D:H:M:S",
+      text);
 }
 
 std::array<double, 3> parse_splits(std::string_view text) {

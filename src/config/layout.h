@@ -29,6 +29,9 @@ DType compute_dtype(const Trainer& trainer);
 // "DD:HH:MM:SS" as seconds.
 int64_t parse_max_time(std::string_view text);
 
+// "600", "600s", "10m", "2h", "H:M:S" or "D:H:M:S" as seconds, above 0.
+double parse_time_interval(std::string_view text);
+
 // "969, 30, 1" as the shares of training, validation and test, which sum to 1; what is left out is 0.
 std::array<double, 3> parse_splits(std::string_view text);
 

@@ -30,6 +30,7 @@ struct Assign {
   bool operator()(int64_t* field) const { return scalar(field, read_int); }
   bool operator()(double* field) const { return scalar(field, read_double); }
   bool operator()(std::string* field) const { return scalar(field, read_text_value); }
+  bool operator()(std::vector<int64_t>* field) const { return list(field, read_int); }
   bool operator()(std::vector<double>* field) const { return list(field, read_double); }
   bool operator()(std::vector<std::string>* field) const { return list(field, read_text_value); }
 
@@ -87,7 +88,9 @@ class Loader {
     for (const Key& key : keys_of(run)) fields.emplace(key.path, key.field);
     for (const auto& [path, value] : document_.values()) {
       problems_.guard([&, &path = path, &value = value] {
-        if (const auto field = fields.find(path); field != fields.end()) {
+        if (path == kVersionKey) {
+          require_known_version(value);
+        } else if (const auto field = fields.find(path); field != fields.end()) {
           implemented(path, value, field->second);
         } else if (const KnownKey* known = find_known(path)) {
           not_implemented(path, value, *known);
@@ -96,11 +99,20 @@ class Loader {
         }
       });
     }
+    for (const auto& [reason, keys] : refused_)
+      problems_.add("{} {} refused: {}", keys.text, keys.count > 1 ? "are" : "is", reason);
     problems_.throw_if_any("the config");
     return run;
   }
 
  private:
+  static void require_known_version(const Value& value) {
+    const auto version = value.kind == Value::Kind::scalar ? read_int(value.text) : std::nullopt;
+    if (version && *version >= 1 && *version <= kConfigVersion) return;
+    user_error("{}: `{}` is '{}': this Megalith reads versions 1 to {}", value.origin, kVersionKey, display(value),
+               kConfigVersion);
+  }
+
   void implemented(const std::string& path, const Value& written, const Field& field) {
     const Value value = resolver_.resolve(path, written);
     if (holds_interpolation(value)) user_error("{}: `{}` still holds `${{` when resolved", written.origin, path);
@@ -124,7 +136,8 @@ class Loader {
       same = resolver_.resolve(path, same);
       if (same_value(value, same.text)) return;
     }
-    user_error("{}: `{}`={} is refused: {}", written.origin, path, display(value), known.reason);
+    Refused& refused = refused_[known.reason];
+    refused.text += fmt::format("{}{}: `{}`={}", refused.count++ > 0 ? ", " : "", written.origin, path, display(value));
   }
 
   void unknown(const std::string& path, const Value& value, const std::map<std::string_view, Field>& fields) {
@@ -138,11 +151,26 @@ class Loader {
                nearest ? fmt::format("; did you mean `{}`?", *nearest) : " (see --help-config)");
   }
 
+  struct Refused {
+    std::string text;  // places, keys and values
+    int count = 0;
+  };
+
   const Document& document_;
   Resolver resolver_;
   LoadReport* report_;
   Problems problems_;
+  std::map<std::string_view, Refused> refused_;  // by reason
 };
+
+// True of what a run stored before there were versions: only such a text sets all of these.
+bool holds_derived_as_set(const Source& source) {
+  Document document;
+  document.read_yaml(source.text, source.name);
+  const auto sets = [&](const char* key) { return document.find(key) != nullptr; };
+  return !sets(kVersionKey.data()) && sets("model.data.seq_length") && sets("model.optim.sched.max_steps") &&
+         sets("model.max_position_embeddings") && sets("resilience.failpoints");
+}
 
 }  // namespace
 
@@ -153,13 +181,20 @@ std::string describe(const LoadReport& report) {
     keys += (keys.empty() ? "" : ", ") + ignored.key;
   }
   std::string text;
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", note);
   for (const auto& [reason, keys] : keys_by_reason) text += fmt::format("ignored: {} ({})\n", keys, reason);
   return text;
 }
 
 Run load(std::span<const Source> sources, const std::vector<std::string>& overrides, LoadReport* report) {
   Document document;
-  for (const Source& source : sources) document.read_yaml(source.text, source.name);
+  for (const Source& source : sources) {
+    document.read_yaml(source.text, source.name);
+    if (report && holds_derived_as_set(source)) {
+      report->notes.push_back(fmt::format(
+          "{} is of an older Megalith: what it derived counts as set; key=null derives a key anew", source.name));
+    }
+  }
   for (const std::string& text : overrides) document.read_override(text);
   return Loader(document, report).load();
 }
@@ -169,9 +204,15 @@ Run load(const std::vector<std::filesystem::path>& files, const std::vector<std:
   std::vector<Source> sources;
   for (const auto& file : files) {
     std::error_code error;
-    if (!std::filesystem::exists(file, error)) user_error("no config file '{}'", file.string());
+    if (!std::filesystem::exists(file, error)) {
+      user_error("no config file '{}'{}", file.string(), error ? ": " + error.message() : "");
+    }
     if (std::filesystem::is_directory(file, error)) user_error("config file '{}' is a directory", file.string());
-    sources.push_back({file.string(), read_text(file)});
+    try {
+      sources.push_back({file.string(), read_text(file)});
+    } catch (const Error& unreadable) {
+      user_error("config file: {}", unreadable.what());
+    }
   }
   return load(sources, overrides, report);
 }

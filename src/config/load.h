@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/run_config.h"
@@ -18,9 +19,15 @@ struct LoadReport {
     std::string reason;
   };
   std::vector<Ignored> ignored;
+  std::vector<std::string> notes;  // on the texts themselves
 };
 
-// One line per reason, for the start of a run; empty when nothing was ignored.
+// Of the texts that to_yaml() writes, under the key `config_version`. Since 2 they tell what was derived from what was
+// set.
+constexpr std::string_view kVersionKey = "config_version";
+constexpr int64_t kConfigVersion = 2;
+
+// One line per note and per reason, for the start of a run; empty when there is nothing to say.
 std::string describe(const LoadReport& report);
 
 struct Source {

@@ -6,6 +6,9 @@
 
 #include "config/keys.h"
 #include "config/known_keys.h"
+#include "config/load.h"
+#include "config/validate.h"
+#include "core/error.h"
 
 namespace megalith::config {
 namespace {
@@ -27,24 +30,58 @@ std::vector<std::string_view> words_of(std::string_view path) {
   return words;
 }
 
-}  // namespace
-
 // Keys of a section stand together in the list of keys, so that each section is opened once.
-std::string to_yaml(const Run& run) {
-  Run copy = run;
+std::string nested_yaml(const std::vector<Key>& keys, const std::map<std::string, std::string>& derived) {
   std::string text;
   std::vector<std::string_view> open;
-  for (const Key& key : keys_of(copy)) {
+  for (const Key& key : keys) {
     const auto words = words_of(key.path);
     const size_t sections = words.size() - 1;
     const auto common = std::mismatch(open.begin(), open.end(), words.begin(), words.end() - 1);
     for (auto section = common.second; section != words.end() - 1; ++section) {
       text += fmt::format("{:{}}{}:\n", "", 2 * (section - words.begin()), *section);
     }
-    text += fmt::format("{:{}}{}: {}\n", "", 2 * sections, words.back(), value_text(key.field));
+    std::string value = value_text(key.field);
+    if (const auto written = derived.find(std::string(key.path)); written != derived.end())
+      value = fmt::format("{}  # {}", written->second, value);
+    text += fmt::format("{:{}}{}: {}\n", "", 2 * sections, words.back(), value);
     open.assign(words.begin(), words.end() - 1);
   }
   return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const Run& run) {
+  Run copy = run;
+  return fmt::format("{}: {}\n", kVersionKey, kConfigVersion) + nested_yaml(keys_of(copy), run.derived);
+}
+
+std::string changes_to_yaml(const Run& run) {
+  Run copy = run;
+  Run defaults;
+  const std::vector<Key> keys = keys_of(copy);
+  const std::vector<Key> default_keys = keys_of(defaults);
+  std::vector<Key> changed;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const bool was_set = !run.derived.contains(std::string(keys[i].path));
+    if (was_set && value_text(keys[i].field) != value_text(default_keys[i].field)) changed.push_back(keys[i]);
+  }
+  return nested_yaml(changed, {});
+}
+
+std::map<std::string, std::string> derived_values(const std::string& yaml) {
+  std::map<std::string, std::string> values;
+  try {
+    Run run = load(std::vector<Source>{{.name = "hparams.yaml", .text = yaml}}, {});
+    validate(run);
+    for (const Key& key : keys_of(run)) {
+      if (const std::string path(key.path); run.derived.contains(path)) values.emplace(path, value_text(key.field));
+    }
+  } catch (const Error&) {
+    values.clear();
+  }
+  return values;
 }
 
 std::vector<std::pair<std::string, ordered_json>> flatten(const Run& run) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,12 +89,13 @@ struct NsysProfile {
   bool enabled = false;
   int64_t start_step = 0;
   int64_t end_step = 0;
-  std::vector<double> ranks = {0};
+  std::vector<int64_t> ranks = {0};
 };
 
 struct Model {
   int64_t micro_batch_size = 1;
   int64_t global_batch_size = 1;
+  std::vector<int64_t> rampup_batch_size;  // start, increment, samples to ramp over; empty: no ramp (batch_ramp.h)
   int64_t tensor_model_parallel_size = 1;
   int64_t pipeline_model_parallel_size = 1;
   int64_t virtual_pipeline_model_parallel_size = 1;
@@ -118,6 +120,7 @@ struct Model {
   std::string position_embedding_type = "learned_absolute";  // learned_absolute | rope
   double rotary_base = 10000.0;
   RopeScaling rope_scaling;
+  bool scale_positional_embedding = false;  // NeMo's name for rope_scaling.factor 8
   std::string normalization = "layernorm";  // layernorm | rmsnorm
   std::string activation = "gelu";          // gelu | swiglu (NeMo's fast-swiglu accepted)
   bool bias = true;
@@ -141,12 +144,15 @@ struct Model {
 };
 
 struct CheckpointCallback {
-  int64_t every_n_train_steps = 0;  // 0: only at the end and on a stop
+  int64_t every_n_train_steps = 0;  // 0 or -1: only at the end and on a stop
+  std::string train_time_interval;  // seconds, or H:M:S; empty: none
   int64_t save_top_k = 2;           // how many to keep; -1: all
+  std::string monitor;              // what makes a checkpoint worth keeping; empty: that it is new
+  std::string mode = "min";         // min | max: the best of it
   std::string dirpath;              // empty: checkpoints/ in the run directory
   bool async_save = true;
-  std::string late_save = "wait";  // wait | skip
-  int64_t local_every_n_train_steps = 0;
+  std::string late_save = "wait";         // wait | skip
+  int64_t local_every_n_train_steps = 0;  // 0 or -1: none
   int64_t local_save_top_k = 2;
   std::string local_dirpath;  // empty: in memory alone
   std::string memory_dirpath = "/dev/shm";
@@ -180,6 +186,10 @@ struct Run {
   ExpManager exp_manager;
   std::string on_non_finite = "stop";   // resilience.on_non_finite: skip | stop
   std::vector<std::string> failpoints;  // resilience.failpoints
+
+  // What was written of each key that validate() filled in from others, as YAML: what a run stores, so that it is
+  // derived anew where those others change.
+  std::map<std::string, std::string> derived;
 };
 
 }  // namespace megalith::config

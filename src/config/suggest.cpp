@@ -1,7 +1,6 @@
 #include "config/suggest.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "config/keys.h"
 #include "config/known_keys.h"
@@ -12,6 +11,13 @@ namespace {
 std::string_view last_word(std::string_view path) {
   const size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+constexpr size_t kLongest = 200;
+
+// More than a third of the letters wrong is another word.
+int64_t most_wrong(std::string_view word) {
+  return std::max<int64_t>(2, static_cast<int64_t>(word.size()) / 3);
 }
 
 }  // namespace
@@ -34,8 +40,21 @@ int64_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names) {
+  if (word.empty() || word.size() > kLongest) return std::nullopt;
+  std::optional<std::string> best;
+  int64_t best_cost = most_wrong(word) + 1;
+  for (const std::string& name : names) {
+    const int64_t cost = name.starts_with(word) ? 1 : edit_distance(word, name);
+    if (cost >= best_cost || cost >= static_cast<int64_t>(name.size())) continue;
+    best_cost = cost;
+    best = name;
+  }
+  return best;
+}
+
 std::optional<std::string> nearest_key(std::string_view path) {
-  if (path.empty() || path.size() > 200) return std::nullopt;
+  if (path.empty() || path.size() > kLongest) return std::nullopt;
   Run run;
   std::vector<std::string_view> candidates;
   for (const Key& key : keys_of(run)) candidates.push_back(key.path);
@@ -44,8 +63,7 @@ std::optional<std::string> nearest_key(std::string_view path) {
   }
 
   std::optional<std::string> best;
-  // More than a third of the letters wrong is another word.
-  int64_t best_cost = std::max<int64_t>(2, static_cast<int64_t>(path.size()) / 3) + 1;
+  int64_t best_cost = most_wrong(path) + 1;
   for (const auto candidate : candidates) {
     int64_t cost = edit_distance(path, candidate);
     const int64_t word_cost = edit_distance(last_word(path), last_word(candidate));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <utility>
 
 #include "config/keys.h"
@@ -21,6 +22,7 @@ constexpr int64_t kMaxTokens = int64_t{1} << 24;
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 constexpr double kMaxSeconds = 1e6;
+constexpr double kLlama31RopeFactor = 8.0;
 
 struct Spelling {
   std::string_view written;  // compared without case
@@ -37,10 +39,12 @@ class Validator {
     numbers();
     texts();
     problems_.throw_if_any("the config");  // what follows divides by what was checked
+    const std::map<std::string_view, std::string> written = texts_of_keys();
     fill();
+    recompute();
+    note_derived(written);
     shape();
     layout();
-    recompute();
     data();
     schedule();
     checkpoints();
@@ -82,6 +86,7 @@ class Validator {
             {"adam", "adam"},
             {"fused_adam", "fused_adam"},
             {"distributed_fused_adam", "distributed_fused_adam"},
+            {"mcore_distributed_optim", "mcore_distributed_optim"},
             {"megatron_fused_adam", "megatron_fused_adam"}});
     choose("model.optim.grad_sync_dtype", model.optim.grad_sync_dtype,
            {{"fp32", "fp32"}, {"32", "fp32"}, {"torch.float32", "fp32"}, {"bf16", "bf16"}, {"torch.bfloat16", "bf16"}});
@@ -89,7 +94,23 @@ class Validator {
            {{"CosineAnnealing", "CosineAnnealing"}, {"linear", "linear"}, {"constant", "constant"}, {"WSD", "WSD"}});
     choose("exp_manager.checkpoint_callback_params.late_save", run_.exp_manager.checkpoint_callback_params.late_save,
            {{"wait", "wait"}, {"skip", "skip"}});
+    if (run_.exp_manager.create_checkpoint_callback) monitor(run_.exp_manager.checkpoint_callback_params);
     choose("resilience.on_non_finite", run_.on_non_finite, {{"stop", "stop"}, {"skip", "skip"}});
+  }
+
+  void monitor(CheckpointCallback& checkpoints) {
+    choose("exp_manager.checkpoint_callback_params.mode", checkpoints.mode, {{"min", "min"}, {"max", "max"}});
+    const std::string written = checkpoints.monitor;
+    choose("exp_manager.checkpoint_callback_params.monitor", checkpoints.monitor,
+           {{"", ""},
+            {"step", ""},
+            {"global_step", ""},
+            {"val_loss", "val_loss"},
+            {"reduced_train_loss", "reduced_train_loss"}});
+    if (!written.empty() && checkpoints.monitor.empty() && checkpoints.mode == "min") {
+      problems_.add("`exp_manager.checkpoint_callback_params.monitor`={} with mode=min would keep the oldest: use max",
+                    written);
+    }
   }
 
   void range(std::string_view key, int64_t value, int64_t low, int64_t high) {
@@ -130,6 +151,11 @@ class Validator {
     range("model.rope_scaling.old_context_len", m.rope_scaling.old_context_len, 1, kMaxTokens);
     range("model.tokenizer.vocab_size", m.tokenizer.vocab_size, 0, kMaxTokens);
     range("model.data.seq_length", m.data.seq_length, 0, kMaxTokens);
+    range("model.data.validation_files", m.data.validation_files, 0, kMaxCount);
+    range("model.data.test_files", m.data.test_files, 0, kMaxCount);
+    range("model.nsys_profile.start_step", m.nsys_profile.start_step, 0, kMaxSteps);
+    range("model.nsys_profile.end_step", m.nsys_profile.end_step, 0, kMaxSteps);
+    for (const int64_t rank : m.nsys_profile.ranks) range("model.nsys_profile.ranks", rank, 0, kMaxCount);
 
     range("model.optim.bucket_cap_mb", m.optim.bucket_cap_mb, 1, kMaxWidth);
     const auto& s = m.optim.sched;
@@ -142,10 +168,15 @@ class Validator {
     range("exp_manager.step_timing_kwargs.buffer_size", e.step_timing_buffer_size, 1, kMaxWidth);
     range("exp_manager.prometheus.port", e.prometheus.port, 0, 65535);
     range("exp_manager.checkpoint_callback_params.every_n_train_steps",
-          e.checkpoint_callback_params.every_n_train_steps, 0, kMaxSteps);
+          e.checkpoint_callback_params.every_n_train_steps, -1, kMaxSteps);
     range("exp_manager.checkpoint_callback_params.save_top_k", e.checkpoint_callback_params.save_top_k, -1, kMaxSteps);
+    if (e.create_checkpoint_callback && e.checkpoint_callback_params.save_top_k == 0) {
+      problems_.add(
+          "`exp_manager.checkpoint_callback_params.save_top_k`=0 would keep no checkpoint: use 1 or more, -1 for all, "
+          "or exp_manager.create_checkpoint_callback=false to save none");
+    }
     range("exp_manager.checkpoint_callback_params.local_every_n_train_steps",
-          e.checkpoint_callback_params.local_every_n_train_steps, 0, kMaxSteps);
+          e.checkpoint_callback_params.local_every_n_train_steps, -1, kMaxSteps);
     range("exp_manager.checkpoint_callback_params.local_save_top_k", e.checkpoint_callback_params.local_save_top_k, 1,
           kMaxSteps);
   }
@@ -208,6 +239,8 @@ class Validator {
           problems_.add("`trainer.max_time` is zero; use null for no limit");
       });
     }
+    const std::string& interval = run_.exp_manager.checkpoint_callback_params.train_time_interval;
+    if (!interval.empty()) problems_.guard([&] { parse_time_interval(interval); });
     problems_.guard([&] { parse_splits(run_.model.data.splits_string); });
   }
 
@@ -225,12 +258,26 @@ class Validator {
     m.num_query_groups = num_query_groups(m);
     m.kv_channels = std::max<int64_t>(1, kv_channels(m));
     m.max_position_embeddings = max_position_embeddings(m);
+    if (m.scale_positional_embedding && m.rope_scaling.factor == 1.0) m.rope_scaling.factor = kLlama31RopeFactor;
     if (m.data.data_impl == "auto") m.data.data_impl = m.data.data_prefix.empty() ? "mock" : "mmap";
     if (m.data.seq_length == 0) m.data.seq_length = m.encoder_seq_length;
     if (m.optim.sched.max_steps == 0) m.optim.sched.max_steps = run_.trainer.max_steps;
     if (run_.exp_manager.explicit_log_dir.empty()) run_.exp_manager.explicit_log_dir = "runs/" + run_.name;
-    if (m.optim.name == "distributed_fused_adam") m.wrap_with_zero = true;  // NeMo's name for exactly that
+    // NeMo's names for exactly that
+    if (m.optim.name == "distributed_fused_adam" || m.optim.name == "mcore_distributed_optim") m.wrap_with_zero = true;
     if (m.fsdp) m.wrap_with_zero = true;
+  }
+
+  std::map<std::string_view, std::string> texts_of_keys() {
+    std::map<std::string_view, std::string> texts;
+    for (const Key& key : keys_of(run_)) texts.emplace(key.path, value_text(key.field));
+    return texts;
+  }
+
+  void note_derived(const std::map<std::string_view, std::string>& written) {
+    for (const auto& [key, now] : texts_of_keys()) {
+      if (written.at(key) != now) run_.derived.emplace(key, written.at(key));
+    }
   }
 
   void divides(std::string_view small_key, int64_t small, std::string_view large_key, int64_t large,
@@ -248,6 +295,10 @@ class Validator {
       problems_.add("heads are {} wide, and rope turns pairs of channels: use an even model.kv_channels",
                     m.kv_channels);
     }
+    if (!rope && m.scale_positional_embedding) {
+      problems_.add(
+          "`model.scale_positional_embedding` scales rotary frequencies: set model.position_embedding_type=rope");
+    }
     if (!rope && m.encoder_seq_length > m.max_position_embeddings) {
       problems_.add("`model.encoder_seq_length`={} is longer than `model.max_position_embeddings`={} learned positions",
                     m.encoder_seq_length, m.max_position_embeddings);
@@ -260,12 +311,30 @@ class Validator {
     if (m.fsdp && m.pipeline_model_parallel_size > 1) {
       problems_.add("`model.fsdp` shards weights over ranks that hold all layers: use pipeline_model_parallel_size=1");
     }
+    ramp();
     if (m.global_batch_size % m.micro_batch_size == 0) return;
     const int64_t below = m.global_batch_size / m.micro_batch_size * m.micro_batch_size;
     const int64_t above = below + m.micro_batch_size;
     problems_.add("`model.global_batch_size`={} is not a multiple of `model.micro_batch_size`={}: use {}",
                   m.global_batch_size, m.micro_batch_size,
                   below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above));
+  }
+
+  void ramp() {
+    constexpr int64_t kMostStages = 1000;
+    const auto& m = run_.model;
+    const std::vector<int64_t>& ramp = m.rampup_batch_size;
+    if (ramp.empty()) return;
+    if (ramp.size() != 3 || *std::min_element(ramp.begin(), ramp.end()) < 1) {
+      problems_.add("`model.rampup_batch_size`=[{}] must be [start, increment, samples], each at least 1",
+                    fmt::join(ramp, ", "));
+    } else if (ramp[0] > m.global_batch_size || (m.global_batch_size - ramp[0]) % ramp[1] != 0) {
+      problems_.add("`model.rampup_batch_size`=[{}] does not reach `model.global_batch_size`={} from {} in steps of {}",
+                    fmt::join(ramp, ", "), m.global_batch_size, ramp[0], ramp[1]);
+    } else if ((m.global_batch_size - ramp[0]) / ramp[1] > kMostStages) {
+      problems_.add("`model.rampup_batch_size`=[{}] has more than {} increments: use larger ones",
+                    fmt::join(ramp, ", "), kMostStages);
+    }
   }
 
   void recompute() {
@@ -289,8 +358,10 @@ class Validator {
   void data() {
     const auto& m = run_.model;
     if (m.data.seq_length != m.encoder_seq_length) {
-      problems_.add("`model.data.seq_length`={} differs from `model.encoder_seq_length`={}: set only the latter",
-                    m.data.seq_length, m.encoder_seq_length);
+      problems_.add(
+          "`model.data.seq_length`={} differs from `model.encoder_seq_length`={}: set only the latter, and "
+          "model.data.seq_length=null",
+          m.data.seq_length, m.encoder_seq_length);
     }
     if (m.data.data_impl == "mock" && !m.data.data_prefix.empty()) {
       problems_.add("`model.data.data_impl`=mock would not read `model.data.data_prefix`: set data_impl=mmap");
@@ -320,7 +391,7 @@ class Validator {
     if (!checkpoints.local_peer_copy) return;
     constexpr std::string_view kKey = "exp_manager.checkpoint_callback_params.local_peer_copy";
     if (run_.trainer.num_nodes < 2) problems_.add("`{}` needs another node: trainer.num_nodes is 1", kKey);
-    if (checkpoints.local_every_n_train_steps == 0)
+    if (checkpoints.local_every_n_train_steps <= 0)
       problems_.add("`{}` copies what is saved locally: set local_every_n_train_steps", kKey);
     if (checkpoints.memory_dirpath == "none") problems_.add("`{}` needs memory: set memory_dirpath", kKey);
   }

@@ -47,12 +47,4 @@ std::string local_timestamp(double seconds_since_epoch) {
   return format_fields(fields, time.micros, ' ');
 }
 
-std::string format_duration(double seconds) {
-  const auto total = static_cast<int64_t>(std::max(0.0, seconds));
-  const int64_t hours = total / 3600;
-  const int64_t minutes = total / 60 % 60;
-  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, total % 60);
-  return fmt::format("{:02}:{:02}", minutes, total % 60);
-}
-
 }  // namespace megalith

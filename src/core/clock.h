@@ -17,7 +17,4 @@ std::string utc_timestamp(double seconds_since_epoch);
 // "2026-01-31 12:34:56.789012" in local time.
 std::string local_timestamp(double seconds_since_epoch);
 
-// "01:50", or "1:02:03" from an hour on.
-std::string format_duration(double seconds);
-
 }  // namespace megalith

@@ -25,7 +25,7 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// What the process answers to its caller (DESIGN.md 7). `data` counts as the user's: running again will not help.
+// The exit code of the process (docs/design.md, section 7). `data` counts as the user's: running again will not help.
 int exit_code(ErrorKind kind);
 
 template <class... Args>

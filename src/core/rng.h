@@ -45,8 +45,8 @@ constexpr float uniform_from_bits(uint32_t bits) {
 // The standard normal value of element `index` under `key`: Box-Muller, in double so that devices agree.
 double normal_at(uint64_t key, uint64_t index);
 
-// What identifies a dropout decision: never a rank or a micro batch (DESIGN.md 1). A value is kept when its 32 random
-// bits are at or above keep_threshold().
+// What identifies a dropout decision: never a rank or a micro batch (docs/design.md, law 1). A value is kept when its
+// 32 random bits are at or above dropout_threshold().
 struct DropoutKey {
   uint64_t seed = 0;
   uint32_t site = 0;

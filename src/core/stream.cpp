@@ -8,8 +8,15 @@
 
 namespace megalith {
 
-Stream::Stream(ThreadPool& pool, Device device) : device_(device), pool_(&pool) {
+Stream::Stream(ThreadPool& pool, Device device) : device_(device), pool_(&pool), threads_(pool.threads()) {
   if (device == Device::cuda) native_ = cuda::create_stream();
+}
+
+Stream::Stream(Device device, Shadow shadow) : device_(device), pool_(nullptr), threads_(shadow.threads) {}
+
+Stream Stream::beside() const {
+  if (is_shadow()) return Stream(device_, Shadow{.threads = threads_});
+  return Stream(*pool_, device_);
 }
 
 Stream::~Stream() {
@@ -30,6 +37,7 @@ void check_copy(const Tensor& from, const Tensor& to) {
 
 void copy(Stream& stream, const Tensor& from, const Tensor& to) {
   check_copy(from, to);
+  if (stream.is_shadow()) return;
   if (stream.device() == Device::cuda) {
     cuda::copy(stream.native(), from.data, to.data, from.bytes());
   } else {
@@ -38,7 +46,7 @@ void copy(Stream& stream, const Tensor& from, const Tensor& to) {
 }
 
 void copy(Stream& stream, std::span<const TensorCopy> copies) {
-  if (stream.device() == Device::cpu) {
+  if (stream.device() == Device::cpu || stream.is_shadow()) {
     for (const auto& [from, to] : copies) copy(stream, from, to);
     return;
   }
@@ -65,6 +73,7 @@ StreamMark& StreamMark::operator=(StreamMark&& other) noexcept {
 }
 
 void StreamMark::record(Stream& stream) {
+  if (stream.is_shadow()) return;
   if (stream.device() == Device::cpu) {
     host_seconds_ = monotonic_seconds();
     return;
@@ -106,7 +115,7 @@ RecordedWork::~RecordedWork() {
 }
 
 void RecordedWork::run(Stream& stream, const std::function<void()>& body) {
-  if (stream.device() == Device::cpu) {
+  if (stream.device() == Device::cpu || stream.is_shadow()) {
     body();
     return;
   }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/shadow.h"
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 
@@ -13,16 +14,23 @@ namespace megalith {
 class StreamTimes;
 
 // Where operations run, in order. On the CPU an operation is complete when its call returns; on a GPU it is complete
-// when the stream has come past it.
+// when the stream has come past it. A shadow stands for the stream of a device: operations on it are checked and
+// observed, and nothing runs.
 class Stream {
  public:
   explicit Stream(ThreadPool& pool, Device device = Device::cpu);
+  Stream(Device device, Shadow shadow);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   Device device() const { return device_; }
+  bool is_shadow() const { return pool_ == nullptr; }
+  // Not of a shadow.
   ThreadPool& pool() const { return *pool_; }
+  int threads() const { return threads_; }
+  // Another of the same device and pool; a shadow where this is one.
+  Stream beside() const;
   // The cudaStream_t; null on the CPU.
   void* native() const { return native_; }
   // Returns when everything asked of the stream is done. Errors of the device surface here.
@@ -39,7 +47,8 @@ class Stream {
 
  private:
   Device device_;
-  ThreadPool* pool_;
+  ThreadPool* pool_;  // null: a shadow
+  int threads_;
   void* native_ = nullptr;
   std::shared_ptr<void> libraries_;
   const void* observer_ = nullptr;
@@ -90,7 +99,7 @@ class StreamTimes {
 };
 
 // Work that is always the same on the same memory. A GPU records it the first time and replays it with one call after
-// that; the CPU runs `body` each time.
+// that; the CPU, and a shadow, run `body` each time.
 class RecordedWork {
  public:
   RecordedWork() = default;

@@ -48,7 +48,6 @@ Span::~Span() {
                         .id = id_,
                         .step = step_,
                         .duration = monotonic_seconds() - begin_,
-                        .reason = std::move(reason_),
                         .fields = std::move(fields_)});
 }
 

@@ -33,7 +33,7 @@ enum class Phase { instant, begin, end };
 
 // Something that happened. A span is a begin and an end with the same id; a kill leaves the last span open.
 struct Event {
-  std::string name;  // "run", "step", "checkpoint_save", ...
+  std::string name;  // core/event_names.h
   Phase phase = Phase::instant;
   int64_t id = 0;         // pairs begin and end; 0 for an instant
   int64_t step = -1;      // -1: not tied to a step
@@ -45,7 +45,7 @@ struct Event {
 
 // The numbers of one training step (or of one validation), in the order in which they should be shown.
 struct Metrics {
-  std::string kind;  // "train" or "validation"
+  std::string kind;  // metric::kTrain or metric::kValidation (core/metric_names.h)
   int64_t step = 0;  // 0-based
   Fields values;
   Moment when = Moment::now();
@@ -85,7 +85,6 @@ class Span {
 
   // Added to the end event.
   void add(std::string key, Value value) { fields_.emplace_back(std::move(key), std::move(value)); }
-  void set_reason(std::string reason) { reason_ = std::move(reason); }
 
  private:
   Telemetry& telemetry_;
@@ -93,7 +92,6 @@ class Span {
   int64_t id_;
   int64_t step_;
   double begin_;
-  std::string reason_;
   Fields fields_;
 };
 

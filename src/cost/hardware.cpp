@@ -29,10 +29,6 @@ bool has_word(const std::string& text, std::string_view word) {
 
 }  // namespace
 
-std::span<const Accelerator> accelerators() {
-  return kAccelerators;
-}
-
 const Accelerator* find_accelerator(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/tensor.h"
 #include "data/document_bounds.h"
 
 namespace megalith::data {
@@ -19,12 +20,16 @@ Batcher::Batcher(const Dataset& dataset, const BatcherOptions& options)
   }
 }
 
+int64_t Batcher::batch_at(int64_t first_sample) const {
+  return options_.ramp ? options_.ramp->batch_at(first_sample) : options_.global_batch;
+}
+
 StepBatch Batcher::next() {
   const double begin = monotonic_seconds();
   StepBatch step = ahead_.valid() ? ahead_.get() : read_step(consumed_);
   step.wait_seconds = monotonic_seconds() - begin;
-  consumed_ += options_.global_batch;
-  if (consumed_ + options_.global_batch <= options_.read_ahead_until) {
+  consumed_ += batch_at(consumed_);
+  if (consumed_ + batch_at(consumed_) <= options_.read_ahead_until) {
     ahead_ = std::async(std::launch::async, [this, first = consumed_] { return read_step(first); });
   }
   return step;
@@ -33,7 +38,7 @@ StepBatch Batcher::next() {
 StepBatch Batcher::read_step(int64_t first_sample) const {
   StepBatch step;
   const int64_t block = options_.micro_batch * options_.data_ranks;
-  for (int64_t i = 0; i < micro_batches(); ++i) {
+  for (int64_t i = 0; i < div_exact(batch_at(first_sample), block); ++i) {
     step.micro_batches.push_back(
         read_micro_batch(first_sample + i * block + options_.data_rank * options_.micro_batch));
     for (const float weight : step.micro_batches.back().weights) step.total_weight += weight;

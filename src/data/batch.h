@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <future>
 #include <limits>
+#include <optional>
 #include <vector>
 
-#include "data/dataset.h"
+#include "config/batch_ramp.h"
+#include "data/order/dataset.h"
 
 namespace megalith::data {
 
@@ -33,10 +35,11 @@ struct StepBatch {
 
 struct BatcherOptions {
   int64_t global_batch = 1;
+  std::optional<config::BatchRamp> ramp = {};  // to the global batch; none: it is the batch of every step
   int64_t micro_batch = 1;
   int64_t data_rank = 0;
   int64_t data_ranks = 1;
-  int64_t consumed_samples = 0;  // where the run stands: the next step takes [consumed, consumed + global batch)
+  int64_t consumed_samples = 0;  // where the run stands: the next step takes [consumed, consumed + its batch)
   bool eod_mask_loss = false;    // no loss where the input is `eod`, as it says nothing of what comes next
   bool reset_attention_mask = false;
   bool reset_position_ids = false;
@@ -59,9 +62,9 @@ class Batcher {
 
   // Samples handed out so far, by all ranks together.
   int64_t consumed_samples() const { return consumed_; }
-  int64_t micro_batches() const { return options_.global_batch / (options_.micro_batch * options_.data_ranks); }
 
  private:
+  int64_t batch_at(int64_t first_sample) const;
   StepBatch read_step(int64_t first_sample) const;
   MicroBatch read_micro_batch(int64_t first_sample) const;
 

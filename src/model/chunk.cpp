@@ -4,15 +4,8 @@
 
 namespace megalith::model {
 
-namespace {
-
-void tell(const std::function<void(int64_t)> LayerHooks::*hook, const Context& context, int64_t layer) {
-  if (context.hooks != nullptr && context.hooks->*hook) (context.hooks->*hook)(layer);
-}
-
-constexpr int64_t kEmbeddingLayer = -1;
-
-}  // namespace
+using parallel::kEmbeddingLayer;
+using parallel::kHeadLayer;
 
 Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope,
              const ChunkPart& part, const ChunkMemory& memory)
@@ -36,18 +29,18 @@ Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, c
       if (groups_[group].is_recomputed) continue;
       slot.saved.push_back(blocks_.front().allocate_saved(memory.activations, memory.shape, policy));
     }
-    if (memory.deferred_bytes_per_layer == 0) continue;
-    const Device device = memory.activations.whole().device;
-    const int64_t bytes = std::ssize(slot.saved) * memory.deferred_bytes_per_layer;
-    slot.deferred_memory = std::make_unique<Arena>("deferred products", device, bytes);
+    if (!memory.defers_products) continue;
+    slot.deferred_memory =
+        std::make_unique<Arena>(memory.activations.beside("deferred products", memory.deferred_bytes_per_slot));
     slot.deferred = std::make_unique<DeferredProducts>(*slot.deferred_memory);
   }
 }
 
 void Chunk::forward(const Context& context, const Pass& pass) {
-  run_blocks(context, pass);
+  if (embedding_) embed(context, pass);
+  for (size_t group = 0; group < groups_.size(); ++group) forward_group(context, pass, group, output_of(pass, group));
   if (!head_) return;
-  tell(&LayerHooks::before_forward, context, part_.layers.end);
+  context.traffic.before_forward(context.stream, kHeadLayer);
   const TraceRange range("head, forward and backward");
   const Tensor bias_gradient = blocks_.empty() ? Tensor() : blocks_.back().output_bias_gradient();
   head_->forward_backward(context, last_output(pass), pass.targets, pass.gradient, bias_gradient);
@@ -56,12 +49,12 @@ void Chunk::forward(const Context& context, const Pass& pass) {
 void Chunk::backward(const Context& context, const Pass& pass) {
   // The head has made this gradient on its way; another chunk has not.
   if (!head_ && !blocks_.empty()) blocks_.back().backward_output_bias(context, pass.gradient);
-  tell(&LayerHooks::after_backward, context, part_.layers.end);
+  context.traffic.after_backward(context.stream, kHeadLayer);
   for (size_t group = groups_.size(); group-- > 0;) backward_group(context, pass, group);
   if (!embedding_) return;
   const TraceRange range("backward, embedding");
   embedding_->backward(context, pass.ids, pass.order, pass.gradient);
-  tell(&LayerHooks::after_backward, context, kEmbeddingLayer);
+  context.traffic.after_backward(context.stream, kEmbeddingLayer);
 }
 
 void Chunk::backward_input(Context context, const Pass& pass) {
@@ -75,38 +68,32 @@ void Chunk::backward_weight(Stream& stream, int64_t slot) {
 }
 
 void Chunk::evaluate(const Context& context, const Pass& pass) {
-  run_blocks(context, pass);
+  if (embedding_) embed(context, pass);
+  for (size_t group = 0; group < groups_.size(); ++group) forward_group(context, pass, group, output_of(pass, group));
   if (!head_) return;
-  tell(&LayerHooks::before_forward, context, part_.layers.end);
+  context.traffic.before_forward(context.stream, kHeadLayer);
   head_->evaluate(context, last_output(pass), pass.targets);
 }
 
-void Chunk::run_blocks(const Context& context, const Pass& pass) {
-  if (embedding_) embed(context, pass);
-  for (size_t group = 0; group < groups_.size(); ++group) {
-    forward_group(context, pass.slot, group, input_of(pass, group), output_of(pass, group));
-  }
-}
-
 void Chunk::embed(const Context& context, const Pass& pass) const {
-  tell(&LayerHooks::before_forward, context, kEmbeddingLayer);
+  context.traffic.before_forward(context.stream, kEmbeddingLayer);
   const TraceRange range("forward, embedding");
   embedding_->forward(context, pass.ids, blocks_.empty() && !head_ ? pass.output : pass.input);
 }
 
-void Chunk::forward_group(const Context& context, int64_t slot, size_t group, Tensor input, Tensor output) {
+void Chunk::forward_group(const Context& context, const Pass& pass, size_t group, Tensor output) {
   const RecomputeGroup& members = groups_[group];
   const int64_t count = members.blocks.size();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t block = members.blocks.begin + i;
-    tell(&LayerHooks::before_forward, context, layer_of(block));
+    context.traffic.before_forward(context.stream, layer_of(block));
     const TraceRange range("forward, layer", layer_of(block));
-    const Tensor x = i == 0 ? input : room_.output(i - 1);
+    const Tensor x = i == 0 ? input_of(pass, group) : room_.output(i - 1);
     const Tensor y = i == count - 1 ? output : room_.output(i);
-    const Block::Saved& saved = members.is_recomputed ? room_.saved(i) : slot_of(slot).saved[members.saved];
+    const Block::Saved& saved = members.is_recomputed ? room_.saved(i) : slot_of(pass.slot).saved[members.saved];
     blocks_[static_cast<size_t>(block)].forward(context, x, y, saved);
   }
-  if (members.is_recomputed) room_.content = {.chunk = this, .slot = slot, .group = group};
+  if (members.is_recomputed) room_.content = {.chunk = this, .slot = pass.slot, .group = group};
 }
 
 void Chunk::backward_group(Context context, const Pass& pass, size_t group) {
@@ -115,7 +102,7 @@ void Chunk::backward_group(Context context, const Pass& pass, size_t group) {
   const int64_t count = members.blocks.size();
   if (members.is_recomputed) {
     const RecomputeRoom::Content wanted{.chunk = this, .slot = pass.slot, .group = group};
-    if (room_.content != wanted) forward_group(context, pass.slot, group, input, room_.output(count - 1));
+    if (room_.content != wanted) forward_group(context, pass, group, room_.output(count - 1));
     // Backward uses up what lies here, and what comes next overwrites it: no product can wait.
     room_.content = {};
     context.deferred = nullptr;
@@ -126,8 +113,24 @@ void Chunk::backward_group(Context context, const Pass& pass, size_t group) {
     const Tensor x = i == 0 ? input : room_.output(i - 1);
     const Block::Saved& saved = members.is_recomputed ? room_.saved(i) : slot_of(pass.slot).saved[members.saved];
     blocks_[static_cast<size_t>(block)].backward(context, x, saved, pass.gradient, bias_gradient_before(block));
-    tell(&LayerHooks::after_backward, context, layer_of(block));
+    context.traffic.after_backward(context.stream, layer_of(block));
   }
+}
+
+int64_t Chunk::deferred_peak() const {
+  int64_t peak = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.deferred_memory) peak = std::max(peak, slot.deferred_memory->peak());
+  }
+  return peak;
+}
+
+int64_t Chunk::deferred_capacity() const {
+  int64_t bytes = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.deferred_memory) bytes += slot.deferred_memory->capacity();
+  }
+  return bytes;
 }
 
 Tensor Chunk::input_of(const Pass& pass, size_t group) const {

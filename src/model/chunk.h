@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "model/block.h"
-#include "model/embedding.h"
-#include "model/head.h"
+#include "model/layers/block.h"
+#include "model/layers/embedding.h"
+#include "model/layers/head.h"
 #include "model/recompute.h"
 
 namespace megalith::model {
@@ -21,9 +21,9 @@ struct ChunkMemory {
   Arena& activations;
   RecomputeRoom& recompute_room;  // shared by the chunks of a rank
   ActivationShape shape;
-  int64_t slots = 1;  // micro batches whose activations are kept at once
-  // Of each layer that a slot keeps, for what weight gradients read that are made later; 0: none are.
-  int64_t deferred_bytes_per_layer = 0;
+  int64_t slots = 1;                    // micro batches whose activations are kept at once
+  bool defers_products = false;         // weight gradients are computed later than the others: backward comes in halves
+  int64_t deferred_bytes_per_slot = 0;  // for what those read
 };
 
 // One micro batch on its way through a chunk. The pieces of the residual stream (rows, C) are the caller's.
@@ -55,6 +55,9 @@ class Chunk {
   void evaluate(const Context& context, const Pass& pass);
 
   const ChunkPart& part() const { return part_; }
+  // Bytes of each slot that deferred products have used at most, and of all slots together that they may.
+  int64_t deferred_peak() const;
+  int64_t deferred_capacity() const;
 
  private:
   struct Slot {
@@ -65,8 +68,7 @@ class Chunk {
   };
 
   void embed(const Context& context, const Pass& pass) const;
-  void run_blocks(const Context& context, const Pass& pass);
-  void forward_group(const Context& context, int64_t slot, size_t group, Tensor input, Tensor output);
+  void forward_group(const Context& context, const Pass& pass, size_t group, Tensor output);
   void backward_group(Context context, const Pass& pass, size_t group);
   Tensor input_of(const Pass& pass, size_t group) const;
   Tensor output_of(const Pass& pass, size_t group) const;

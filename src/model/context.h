@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "core/arena.h"
@@ -9,6 +8,7 @@
 #include "ops/dropout.h"
 #include "ops/row_order.h"
 #include "parallel/context_split.h"
+#include "parallel/replica_sync.h"
 #include "parallel/tensor_region.h"
 
 namespace megalith::model {
@@ -16,17 +16,25 @@ namespace megalith::model {
 // Places where dropout is drawn, numbered so that no two share random numbers.
 enum class DropoutSite : uint32_t { embedding = 0, attention_weights = 1, attention_output = 2, mlp_output = 3 };
 
-// Keys and values of the tokens so far, one tensor (max_length, kv_width) per layer: generation reads them back.
+// Keys and values of the tokens so far of some sequences, one tensor (sequences * max_length, kv_width) per layer:
+// generation reads them back.
 struct KvCache {
+  struct Place {
+    int64_t first_row = 0;  // of the sequence in the tensors
+    int64_t position = 0;   // of the first token that is fed
+  };
   std::vector<Tensor> keys;
   std::vector<Tensor> values;
+  std::vector<Place> places;  // of the sequences of the batch
 };
 
 // The ranks that share the positions of each sample (context parallelism). A rank's sequences are then its blocks: the
 // front and the back one of each sample.
 struct SharedSamples {
-  comm::Communicator* group = nullptr;  // null: one rank has whole samples
+  comm::Communicator* group = nullptr;  // null, or of one: this rank has whole samples
   parallel::ContextSplit split = {};
+
+  bool are_shared() const { return group != nullptr && !group->is_alone(); }
 };
 
 // Sizes of the activations of one micro batch on one rank.
@@ -36,13 +44,6 @@ struct ActivationShape {
   int64_t rows = 0;  // of the residual stream
 
   int64_t tokens() const { return batch * length; }
-};
-
-// Told how far a pass has come, so that weights can arrive and gradients leave while it runs. The embedding counts as
-// layer -1, the head as the layer behind the last.
-struct LayerHooks {
-  std::function<void(int64_t layer)> before_forward;
-  std::function<void(int64_t layer)> after_backward;
 };
 
 // What a pass over one micro batch needs beside the activations.
@@ -67,7 +68,7 @@ struct Context {
   parallel::TensorRegion tensor = {};
   SharedSamples samples = {};
   DeferredProducts* deferred = nullptr;  // set: weight gradients are made later
-  const LayerHooks* hooks = nullptr;
+  parallel::LayerTraffic traffic = {};   // of the weights and gradients that come and go while the pass runs
 
   int64_t tokens() const { return batch * length; }
   // Of the residual stream on this rank.

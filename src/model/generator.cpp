@@ -1,22 +1,47 @@
 #include "model/generator.h"
 
-#include "ops/attention.h"
-
 namespace megalith::model {
 
 Generator::Generator(const ModelConfig& config, const parallel::ParameterStore& store, Stream& stream, Arena& cache,
-                     int64_t max_length)
-    : config_(config), rope_(make_rope_table(config, stream, cache)), embedding_(config, store), head_(config, store) {
+                     const Limits& limits)
+    : config_(config),
+      limits_(limits),
+      rope_(make_rope_table(config, stream, cache)),
+      embedding_(config, store),
+      head_(config, store) {
+  const Shape shape{limits.sequences * limits.length, config.kv_width()};
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     blocks_.emplace_back(config, store, rope_, layer);
-    cache_.keys.push_back(cache.allocate("cache.keys", config.compute, {max_length, config.kv_width()}));
-    cache_.values.push_back(cache.allocate("cache.values", config.compute, {max_length, config.kv_width()}));
+    cache_.keys.push_back(cache.allocate("cache.keys", config.compute, shape));
+    cache_.values.push_back(cache.allocate("cache.values", config.compute, shape));
   }
 }
 
-void Generator::feed(Context context, Tensor ids, Tensor logits) {
-  context.cache = &cache_;
+void Generator::feed(Context context, int64_t sequence, Tensor ids, Tensor logits) {
   const ArenaScope scope(context.scratch);
+  cache_.places = {{.first_row = sequence * limits_.length, .position = context.position_offset}};
+  context.cache = &cache_;
+  const Tensor x = run_blocks(context, ids);
+  head_.logits(context, x.slice_rows(context.tokens() - 1, context.tokens()), logits);
+}
+
+void Generator::feed_each(Context context, std::span<const int64_t> sequences, std::span<const int32_t> positions,
+                          Tensor ids, Tensor logits) {
+  const ArenaScope scope(context.scratch);
+  cache_.places.clear();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    cache_.places.push_back({.first_row = sequences[i] * limits_.length, .position = positions[i]});
+  }
+  context.cache = &cache_;
+  head_.logits(context, run_blocks(context, ids), logits);
+}
+
+void Generator::judge(const Context& context, Tensor ids, const Targets& targets) {
+  const ArenaScope scope(context.scratch);
+  head_.evaluate(context, run_blocks(context, ids), targets);
+}
+
+Tensor Generator::run_blocks(const Context& context, Tensor ids) {
   const Shape shape{context.tokens(), config_.hidden};
   Tensor x = context.scratch.allocate("residual", config_.compute, shape);
   Tensor y = context.scratch.allocate("residual", config_.compute, shape);
@@ -24,11 +49,11 @@ void Generator::feed(Context context, Tensor ids, Tensor logits) {
   for (const Block& block : blocks_) {
     const ArenaScope layer_scope(context.scratch);
     const Block::Saved saved = block.allocate_saved(
-        context.scratch, {.batch = 1, .length = context.length, .rows = context.length}, Recompute::none);
+        context.scratch, {.batch = context.batch, .length = context.length, .rows = context.tokens()}, Recompute::none);
     block.forward(context, x, y, saved);
     std::swap(x, y);
   }
-  head_.logits(context, x.slice_rows(context.tokens() - 1, context.tokens()), logits);
+  return x;
 }
 
 }  // namespace megalith::model

@@ -1,5 +1,7 @@
 #include "model/model_config.h"
 
+#include <algorithm>
+
 #include "config/layout.h"
 
 namespace megalith::model {
@@ -31,7 +33,8 @@ ModelConfig make_model_config(const config::Run& run, int64_t vocabulary) {
       .head_dim = m.kv_channels,
       .vocabulary = vocabulary,
       .padded_vocabulary = config::padded_vocab(vocabulary, m.make_vocab_size_divisible_by),
-      .max_positions = m.max_position_embeddings,
+      // A rotary model may read further than it was made for.
+      .max_positions = std::max(m.max_position_embeddings, m.encoder_seq_length),
       .learned_positions = m.position_embedding_type == "learned_absolute",
       .rotary_base = m.rotary_base,
       .rope_scaling = m.rope_scaling,

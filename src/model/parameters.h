@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/model_config.h"
-#include "parallel/parameter_table.h"
+#include "parallel/placement/parameter_table.h"
 
 namespace megalith::model {
 

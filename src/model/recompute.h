@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "model/block.h"
+#include "model/layers/block.h"
 
 namespace megalith::model {
 

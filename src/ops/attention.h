@@ -57,6 +57,7 @@ struct AttentionShape {
   int64_t head_dim = 0;
   int64_t documents = 0;  // that document_bounds has room for
 };
+AttentionShape shape_of(const AttentionForward& args);
 
 // What document_bounds of a batch should have room for. More documents than that are shorter than 256 tokens on
 // average, where our own kernel is faster than cuDNN: they should have no bounds.

@@ -19,6 +19,8 @@ struct Dropout {
   int64_t length = 0;
   int64_t first_row = 0;
 };
+// For operations that draw in `samples` samples.
+void check(const Contract& contract, const Dropout& dropout, int64_t samples);
 
 // y = residual + keep(x) / (1 - p).   x, residual, y (N,C); y may be the same memory as either. Without a residual:
 // absent.

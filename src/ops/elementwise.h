@@ -17,6 +17,14 @@ struct Cast {
 };
 MEGALITH_OP(cast, Cast)
 
+// y = a + b, all (N,C) of one type; y may be the same memory as either.
+struct Add {
+  Tensor a;
+  Tensor b;
+  Tensor y;
+};
+MEGALITH_OP(add, Add)
+
 // Partial sums of columns, at most one row per kColumnTile rows, in the main dtype: what an operation needs that sums
 // columns in a fixed order.
 constexpr int64_t kColumnTile = 128;

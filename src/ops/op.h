@@ -1,22 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "core/stream.h"
-#include "core/tensor.h"
+#include "ops/contract.h"
+#include "ops/op_cost.h"
 
 namespace megalith::ops {
-
-enum class OpKind { product, attention, memory };  // what bounds it: matrix units, those through softmax, or bandwidth
-
-// What an operation must do at least: each input read once, each output written once.
-struct OpCost {
-  OpKind kind = OpKind::memory;
-  double flops = 0.0;
-  double bytes = 0.0;
-  std::string shape;  // for people; operations of one name and shape cost the same
-};
 
 // An operation as it was asked for; `run` asks for it again, on the same memory.
 struct OpCall {
@@ -47,9 +37,11 @@ inline void tell_observer(Stream& stream, OpCall call) {
 
 }  // namespace megalith::ops
 
-// Declares an operation: one entry that model code calls, and one implementation per device (same-stem files in cpu/
-// and cuda/; no_cuda/ where a build has no CUDA). Every operation is asynchronous on the stream it is given, allocates
-// nothing, and throws an internal error when shapes or types break its contract.
+// Declares an operation: one entry that model code calls; its contract and its cost, which the file of the header's
+// stem defines for all devices; and one implementation per device, in files of that stem in cpu/ and cuda/ (no_cuda/
+// where a build has no CUDA). Every operation is asynchronous on the stream it is given, allocates nothing, and throws
+// an internal error when its arguments break the contract. What only one device cannot do, or only the CPU can see (the
+// values in a tensor), its implementation refuses.
 #define MEGALITH_OP(name, Arguments)                                                                              \
   namespace cpu {                                                                                                 \
   void name(Stream& stream, const Arguments& args);                                                               \
@@ -57,11 +49,14 @@ inline void tell_observer(Stream& stream, OpCall call) {
   namespace cuda {                                                                                                \
   void name(Stream& stream, const Arguments& args);                                                               \
   }                                                                                                               \
+  void check(const Contract& contract, const Arguments& args);                                                    \
   OpCost cost_of(const Arguments& args);                                                                          \
   inline void name(Stream& stream, const Arguments& args) {                                                       \
+    check(Contract(#name, stream.device(), stream.threads()), args);                                              \
     if (stream.observer() != nullptr) [[unlikely]]                                                                \
       tell_observer(stream, {#name, cost_of(args), [args](Stream& again) {                                        \
                                again.device() == Device::cuda ? cuda::name(again, args) : cpu::name(again, args); \
                              }});                                                                                 \
+    if (stream.is_shadow()) return;                                                                               \
     stream.device() == Device::cuda ? cuda::name(stream, args) : cpu::name(stream, args);                         \
   }

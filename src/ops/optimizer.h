@@ -30,6 +30,7 @@ struct UpdateTile {
 };
 constexpr int64_t kUpdateTile = 1 << 16;
 std::vector<UpdateTile> make_update_tiles(std::span<const UpdateTensors> parameters);
+int64_t count_update_tiles(std::span<const UpdateTensors> parameters);
 
 // The tiles of all parameters, in the memory of the stream's device.
 struct UpdateTiles {

@@ -31,4 +31,12 @@ struct WeighStep {
 };
 MEGALITH_OP(weigh_step, WeighStep)
 
+// total = (adds ? total : 0) + the sum of x, in double and in a fixed order.   x (N) floating point; total (1) f64
+struct Sum {
+  Tensor x;
+  Tensor total;
+  bool adds = false;
+};
+MEGALITH_OP(sum, Sum)
+
 }  // namespace megalith::ops

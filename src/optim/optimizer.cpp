@@ -101,16 +101,19 @@ ops::UpdateTiles Optimizer::upload_tiles(Stream& stream, Arena& arena,
                        .weight_decay = static_cast<float>(decays ? options_.optim.weight_decay : 0.0)});
     elements += tensors.back().weights.elements();
   }
-  std::vector<ops::UpdateTile> tiles = ops::make_update_tiles(tensors);
-  for (ops::UpdateTile& tile : tiles) {
-    tile.parameter = static_cast<int32_t>(rows[static_cast<size_t>(tile.parameter)].parameter);
-  }
-  const auto bytes = static_cast<int64_t>(tiles.size() * sizeof(ops::UpdateTile));
+  const int64_t count = ops::count_update_tiles(tensors);
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(ops::UpdateTile));
   const Tensor table = allocate_bytes(arena, "update tiles", bytes);
-  if (bytes > 0) copy(stream, bytes_on_host(tiles.data(), bytes), table);
-  stream.wait();
+  if (bytes > 0 && !stream.is_shadow()) {
+    std::vector<ops::UpdateTile> tiles = ops::make_update_tiles(tensors);
+    for (ops::UpdateTile& tile : tiles) {
+      tile.parameter = static_cast<int32_t>(rows[static_cast<size_t>(tile.parameter)].parameter);
+    }
+    copy(stream, bytes_on_host(tiles.data(), bytes), table);
+    stream.wait();
+  }
   return {.tiles = static_cast<const ops::UpdateTile*>(table.data),
-          .count = std::ssize(tiles),
+          .count = count,
           .elements = elements,
           .weights = store_.all().front().weight.dtype};
 }
@@ -127,7 +130,7 @@ Tensor Optimizer::squared_norm() const {
                 scalars_.device);
 }
 
-void Optimizer::update(Stream& stream, double learning_rate, int64_t update, const SumOverRanks& sum_over_ranks) {
+void Optimizer::measure(Stream& stream, double learning_rate, int64_t update) const {
   const std::vector<double>& betas = options_.optim.betas;
   const auto correction = [&](double beta) {
     return static_cast<float>(1.0 - std::pow(beta, static_cast<double>(update)));
@@ -137,7 +140,10 @@ void Optimizer::update(Stream& stream, double learning_rate, int64_t update, con
                                    .bias_correction1 = correction(betas[0]),
                                    .bias_correction2 = correction(betas[1])});
   ops::gradient_norm(stream, {.tiles = counted_, .partials = partials_, .scalars = device_scalars()});
-  if (sum_over_ranks) sum_over_ranks(stream, squared_norm());
+}
+
+void Optimizer::apply(Stream& stream) const {
+  const std::vector<double>& betas = options_.optim.betas;
   ops::clip_gradients(
       stream, {.scalars = device_scalars(), .max_norm = options_.clip_norm, .skip_stays = options_.stop_at_non_finite});
   ops::adamw(stream, {.tiles = updated_,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "config/run_config.h"
@@ -8,7 +7,7 @@
 #include "core/device.h"
 #include "core/stream.h"
 #include "ops/optimizer.h"
-#include "parallel/parameter_store.h"
+#include "parallel/placement/parameter_store.h"
 
 namespace megalith::optim {
 
@@ -35,9 +34,6 @@ struct OptimizerArenas {
   Arena& table;
 };
 
-// Replaces a (1) f64 tensor in the memory of the device by its sum over all ranks; on the stream, without waiting.
-using SumOverRanks = std::function<void(Stream& stream, const Tensor& value)>;
-
 // AdamW with clipping by the norm of all gradients of the model, on this rank's shard of the parameters. No step waits
 // for the device: what an update did is in scalars().
 class Optimizer {
@@ -48,9 +44,13 @@ class Optimizer {
   // Masters begin as the weights, moments as zero: after initialisation, before the first update.
   void initialise(Stream& stream);
 
-  // One update from the gradients. `update` counts from 1 and includes every update before, skipped or not.
-  // `sum_over_ranks` is absent where there is one rank.
-  void update(Stream& stream, double learning_rate, int64_t update, const SumOverRanks& sum_over_ranks = {});
+  // One update from the gradients, in two halves. `update` counts from 1 and includes every update before, skipped or
+  // not. measure() leaves this rank's part of the squared norm in squared_norm(), which must be the sum over all ranks
+  // when apply() is called.
+  void measure(Stream& stream, double learning_rate, int64_t update) const;
+  void apply(Stream& stream) const;
+  // (1) f64 in the memory of the device.
+  Tensor squared_norm() const;
 
   // One ops::UpdateScalars, in the memory of the device. Its first_non_finite counts in store.all(), and only what this
   // rank adds to the norm: where another rank has found one, it is -1 here.
@@ -62,7 +62,6 @@ class Optimizer {
   void make_states(const OptimizerArenas& arenas);
   ops::UpdateTiles upload_tiles(Stream& stream, Arena& arena, const std::vector<parallel::ParameterRows>& rows) const;
   ops::UpdateScalars* device_scalars() const { return static_cast<ops::UpdateScalars*>(scalars_.data); }
-  Tensor squared_norm() const;
 
   OptimizerOptions options_;
   const parallel::ParameterStore& store_;

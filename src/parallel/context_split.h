@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "parallel/interval.h"
+#include "parallel/placement/interval.h"
 
 namespace megalith::parallel {
 

@@ -7,7 +7,7 @@
 
 namespace megalith::parallel {
 
-// The ranks with which this one works together. A group of one is absent: nothing is asked of it.
+// The ranks with which this one works together; a group of one where there are none.
 struct Groups {
   std::unique_ptr<comm::Communicator> world;
   std::unique_ptr<comm::Communicator> tensor;

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "parallel/interval.h"
 #include "parallel/layout.h"
+#include "parallel/placement/interval.h"
 
 namespace megalith::parallel {
 

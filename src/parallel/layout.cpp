@@ -3,8 +3,8 @@
 #include <charconv>
 #include <optional>
 
-#include "parallel/cuts.h"
 #include "parallel/layer_split.h"
+#include "parallel/placement/cuts.h"
 
 namespace megalith::parallel {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/parameter_table.h"
+#include "parallel/placement/parameter_table.h"
 
 namespace megalith::parallel {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "parallel/layer_split.h"
-#include "parallel/schedule.h"
+#include "parallel/schedule/schedule.h"
 
 namespace megalith::parallel {
 
@@ -89,9 +89,17 @@ class Checker {
       return;
     }
     const int64_t below = demands_.global_batch / unit * unit;
-    add(fmt::format("a global batch of {} is not a multiple of micro batch {} x data {}: use {}", demands_.global_batch,
-                    demands_.micro_batch, layout_.data,
-                    below > 0 ? fmt::format("{} or {}", below, below + unit) : std::to_string(unit)));
+    add(fmt::format("a global batch of {} is not a multiple of micro batch {} x data {}: use {}{}",
+                    demands_.global_batch, demands_.micro_batch, layout_.data,
+                    below > 0 ? fmt::format("{} or {}", below, below + unit) : std::to_string(unit),
+                    smaller_micro_batch()));
+  }
+
+  std::string smaller_micro_batch() const {
+    for (int64_t micro = demands_.micro_batch - 1; micro > 0; --micro) {
+      if (demands_.global_batch % (micro * layout_.data) == 0) return fmt::format(", or micro batch {}", micro);
+    }
+    return "";
   }
 
   const Layout& layout_;
@@ -154,8 +162,12 @@ double distance(const Layout& a, const Layout& b) {
          steps(a.chunks, b.chunks) + (a.split == b.split ? 0.0 : kOtherSplit);
 }
 
+std::string offered(const Layout& layout, const DescribeLayout& describe) {
+  return to_string(layout) + (describe ? ": " + describe(layout) : "");
+}
+
 // For a run whose number of ranks no layout can use.
-std::string nearest_rank_count(const Layout& layout, LayoutDemands demands) {
+std::string nearest_rank_count(const Layout& layout, LayoutDemands demands, const DescribeLayout& describe) {
   constexpr int64_t kFarthest = 64;
   const int64_t asked = demands.ranks;
   for (int64_t away = 1; away <= kFarthest; ++away) {
@@ -164,18 +176,18 @@ std::string nearest_rank_count(const Layout& layout, LayoutDemands demands) {
       demands.ranks = ranks;
       const std::vector<Layout> found = nearest_layouts(layout, demands, 1);
       if (!found.empty())
-        return fmt::format("no layout works on {} ranks; on {}: {}", asked, ranks, to_string(found.front()));
+        return fmt::format("no layout works on {} ranks; on {}: {}", asked, ranks, offered(found.front(), describe));
     }
   }
   return fmt::format("no layout works on {} ranks or near it", asked);
 }
 
-std::string advice(const Layout& layout, const LayoutDemands& demands) {
+std::string advice(const Layout& layout, const LayoutDemands& demands, const DescribeLayout& describe) {
   constexpr size_t kShown = 3;
   const std::vector<Layout> found = nearest_layouts(layout, demands, kShown);
-  if (found.empty()) return nearest_rank_count(layout, demands);
+  if (found.empty()) return nearest_rank_count(layout, demands, describe);
   std::string text = fmt::format("layouts near it that work on {} ranks:", demands.ranks);
-  for (const Layout& near : found) text += "\n    " + to_string(near);
+  for (const Layout& near : found) text += "\n    " + offered(near, describe);
   return text;
 }
 
@@ -193,12 +205,12 @@ std::vector<Layout> nearest_layouts(const Layout& layout, const LayoutDemands& d
   return found;
 }
 
-void check_layout(const Layout& layout, const LayoutDemands& demands) {
+void check_layout(const Layout& layout, const LayoutDemands& demands, const DescribeLayout& describe) {
   const std::vector<std::string> problems = layout_problems(layout, demands);
   if (problems.empty()) return;
   std::string text = fmt::format("the layout {} cannot work:", to_string(layout));
   for (const std::string& problem : problems) text += "\n  " + problem;
-  user_error("{}\n  {}", text, advice(layout, demands));
+  user_error("{}\n  {}", text, advice(layout, demands, describe));
 }
 
 }  // namespace megalith::parallel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,10 @@ std::vector<std::string> layout_problems(const Layout& layout, const LayoutDeman
 // Layouts for the same demands that work, nearest first.
 std::vector<Layout> nearest_layouts(const Layout& layout, const LayoutDemands& demands, size_t count);
 
+// What to say of a layout that is offered instead, for example its memory.
+using DescribeLayout = std::function<std::string(const Layout&)>;
+
 // A user error with all reasons and the nearest layouts that would work, before anything is allocated.
-void check_layout(const Layout& layout, const LayoutDemands& demands);
+void check_layout(const Layout& layout, const LayoutDemands& demands, const DescribeLayout& describe = {});
 
 }  // namespace megalith::parallel

@@ -96,7 +96,7 @@ std::vector<int> Mesh::neighbours_of(int rank, Axis axis, int64_t count) const {
 
 std::vector<int> Mesh::embedding_group_of(int rank) const {
   std::vector<int> stages = group_of(rank, {Axis::pp});
-  if (rank != stages.front() && rank != stages.back()) return {};
+  if (rank != stages.front() && rank != stages.back()) return {rank};
   if (stages.size() > 2) stages = {stages.front(), stages.back()};
   return stages;
 }

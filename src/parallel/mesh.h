@@ -43,8 +43,8 @@ class Mesh {
   std::vector<int> group_of(int rank, std::initializer_list<Axis> axes) const;
   // The block of `count` neighbours along one axis in which `rank` stands: the replicas of a piece (cuts.h).
   std::vector<int> neighbours_of(int rank, Axis axis, int64_t count) const;
-  // The rank's counterparts on the first and the last stage, which share tied embeddings. Empty where `rank` is on
-  // neither; of one member where there is one stage.
+  // The rank's counterparts on the first and the last stage, which share tied embeddings; `rank` alone where it is
+  // on neither, or where there is one stage.
   std::vector<int> embedding_group_of(int rank) const;
 
  private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/dropout.h"
 #include "ops/elementwise.h"
 
 namespace megalith::parallel {
@@ -17,6 +16,21 @@ Tensor flat(const Tensor& tensor) {
 
 void wait_for_all(Stream& stream, const std::vector<comm::Pending>& calls) {
   for (const comm::Pending& call : calls) call.wait(stream);
+}
+
+int64_t first_layer_of(const Bucket& bucket, const Placement& placement) {
+  int64_t first = kHeadLayer;
+  for (const Slab& slab : bucket.slabs) {
+    for (const Slab::Entry& entry : slab.entries) {
+      const PlacedParameter& parameter = placement.parameters()[entry.parameter];
+      // The second copy of a tied embedding serves the head alone.
+      const bool is_heads_copy = parameter.is_shared && !parameter.is_owner;
+      const std::optional<int64_t> layer = layer_of(*parameter.spec);
+      const bool is_embedding = parameter.spec->name.starts_with("embedding.") && !is_heads_copy;
+      first = std::min(first, layer ? *layer : is_embedding ? kEmbeddingLayer : kHeadLayer);
+    }
+  }
+  return first;
 }
 
 int64_t half_bytes(const Placement& placement) {
@@ -55,13 +69,15 @@ int64_t ReplicaSync::scratch_bytes(const Placement& placement, const ReplicaSync
 ReplicaSync::ReplicaSync(const ParameterStore& store, const Groups& groups, const ReplicaSyncOptions& options,
                          Arena& scratch)
     : store_(store), groups_(groups), buckets_(store.placement().buckets().size()) {
-  const comm::Communicator* replicas = groups.replicas.get();
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    buckets_[b].first_layer = first_layer_of(store.placement().buckets()[b], store.placement());
+  }
   const int64_t shards = store.placement().shards();
-  MEGALITH_CHECK(shards == 1 || (replicas != nullptr && replicas->size() == shards),
+  MEGALITH_CHECK(shards == 1 || groups.replicas->size() == shards,
                  "{} shards of the optimizer, but not as many replicas", shards);
-  MEGALITH_CHECK(store.replica() == (replicas == nullptr ? 0 : replicas->rank()),
-                 "the store is that of replica {}, not of this rank", store.replica());
-  if (replicas != nullptr && options.reduces_in_bf16) {
+  MEGALITH_CHECK(store.replica() == groups.replicas->rank(), "the store is that of replica {}, not of this rank",
+                 store.replica());
+  if (!groups.replicas->is_alone() && options.reduces_in_bf16) {
     const int64_t bytes = scratch_bytes(store.placement(), options);
     scratch_ = scratch.allocate("gradients in bf16", DType::bf16, {bytes / size_of(DType::bf16)});
   }
@@ -93,9 +109,9 @@ Tensor ReplicaSync::take_scratch(SlabId id, int64_t& offset) const {
 void ReplicaSync::sum_over_tensor(Stream& stream, Reduction& reduction) const {
   const Slab& slab = slab_of(reduction.id);
   const Tensor& gradients = tensors_of(reduction.id).gradients;
-  if (slab.sums_over_tensor && groups_.tensor) {
+  if (slab.sums_over_tensor && !groups_.tensor->is_alone()) {
     reduction.pending.push_back(groups_.tensor->all_reduce(stream, gradients));
-  } else if (groups_.kv_heads) {
+  } else if (!groups_.kv_heads->is_alone()) {
     for (const Interval& rows : rows_of_shared_heads(store_.placement(), slab)) {
       reduction.pending.push_back(groups_.kv_heads->all_reduce(stream, gradients.slice_rows(rows.begin, rows.end)));
     }
@@ -106,7 +122,7 @@ void ReplicaSync::start_among_replicas(Stream& stream, Reduction& reduction) con
   wait_for_all(stream, reduction.pending);
   reduction.pending.clear();
   reduction.is_among_replicas = true;
-  if (!groups_.replicas) return;
+  if (groups_.replicas->is_alone()) return;
   const Tensor gradients = flat(tensors_of(reduction.id).gradients);
   if (reduction.travels) ops::cast(stream, {.x = gradients, .y = reduction.travels});
   const Tensor& whole = reduction.travels ? reduction.travels : gradients;
@@ -131,7 +147,7 @@ bool ReplicaSync::adds(const Reduction& reduction) const {
 
 void ReplicaSync::complete(Stream& stream, const Reduction& reduction) const {
   wait_for_all(stream, reduction.pending);
-  if (!groups_.replicas) return;
+  if (groups_.replicas->is_alone()) return;
   const SlabTensors& tensors = tensors_of(reduction.id);
   const Tensor shard = flat(tensors.gradient_shard);
   Tensor arrived = arrival_of(reduction);
@@ -142,7 +158,7 @@ void ReplicaSync::complete(Stream& stream, const Reduction& reduction) const {
     ops::cast(stream, {.x = arrived, .y = widened});
     arrived = widened;
   }
-  if (adds(reduction)) ops::dropout_add(stream, {.x = arrived, .residual = shard, .y = shard});  // drops nothing
+  if (adds(reduction)) ops::add(stream, {.a = arrived, .b = shard, .y = shard});
 }
 
 void ReplicaSync::start_those_that_wait(Stream& stream) {
@@ -163,7 +179,7 @@ void ReplicaSync::complete_if(Stream& stream, const Wanted& wanted) {
 void ReplicaSync::finish_reductions(Stream& stream) {
   start_those_that_wait(stream);
   complete_if(stream, [](const Reduction&) { return true; });
-  if (groups_.embedding) sum_shared_gradients(stream);
+  if (!groups_.embedding->is_alone()) sum_shared_gradients(stream);
   for (BucketState& bucket : buckets_) {
     bucket.reductions = 0;
     bucket.is_gathered = false;
@@ -207,6 +223,27 @@ void ReplicaSync::wait_for_weights(Stream& stream, int64_t chunk) {
 void ReplicaSync::wait_for_bucket(Stream& stream, size_t bucket) {
   wait_for_all(stream, buckets_[bucket].gather);
   buckets_[bucket].gather.clear();
+}
+
+void ReplicaSync::wait_for_layer(Stream& stream, int64_t chunk, int64_t layer) {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    if (store_.placement().buckets()[b].chunk == chunk && buckets_[b].first_layer <= layer) wait_for_bucket(stream, b);
+  }
+}
+
+void ReplicaSync::reduce_layer(Stream& stream, int64_t chunk, int64_t layer) {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    if (store_.placement().buckets()[b].chunk != chunk || buckets_[b].first_layer < layer || buckets_[b].is_early) {
+      continue;
+    }
+    buckets_[b].is_early = true;
+    start_reduce(stream, b);
+  }
+}
+
+void ReplicaSync::reduce_rest(Stream& stream, size_t bucket) {
+  if (!buckets_[bucket].is_early) start_reduce(stream, bucket);
+  buckets_[bucket].is_early = false;
 }
 
 bool ReplicaSync::is_slot_free(int64_t chunk) const {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "parallel/groups.h"
-#include "parallel/parameter_store.h"
+#include "parallel/placement/parameter_store.h"
 
 namespace megalith::parallel {
 
@@ -12,9 +13,12 @@ struct ReplicaSyncOptions {
   bool reduces_in_bf16 = false;
 };
 
+constexpr int64_t kEmbeddingLayer = -1;
+constexpr int64_t kHeadLayer = std::numeric_limits<int64_t>::max();
+
 // Keeps ranks that hold the same weights in step: adds up what each of them has of a gradient, and brings the weights
 // that each has updated to all. Calls ask and do not wait, except that on the CPU the host waits where a call depends
-// on another or on memory that is still in use. Of a group that is absent nothing is asked.
+// on another or on memory that is still in use.
 //
 // One step: start_gather(), wait_for_weights() and use of each chunk; start_reduce() of each bucket once its gradients
 // are made; finish_reductions(); the update. All ranks of a group make these calls in the same order.
@@ -40,6 +44,14 @@ class ReplicaSync {
   // Of one bucket alone: the weights that forward meets later may still be on their way.
   void wait_for_bucket(Stream& stream, size_t bucket);
 
+  // Layer by layer, while a chunk runs: the embedding is layer kEmbeddingLayer, all that follows the last block layer
+  // kHeadLayer. Before the forward pass of a layer:
+  void wait_for_layer(Stream& stream, int64_t chunk, int64_t layer);
+  // After its backward pass, where no later micro batch adds to the gradients: starts what they complete.
+  void reduce_layer(Stream& stream, int64_t chunk, int64_t layer);
+  // Starts what reduce_layer() did not.
+  void reduce_rest(Stream& stream, size_t bucket);
+
   // Sharded weights alone; otherwise there is nothing to do.
   void release_weights(int64_t chunk);
   // Work given to the stream after it may write the gradients of the chunk; those that are summed are zero.
@@ -60,7 +72,9 @@ class ReplicaSync {
     Tensor travels = {};  // bf16; absent where the gradients themselves do
   };
   struct BucketState {
-    int64_t reductions = 0;  // in this step
+    int64_t first_layer = 0;  // backward has made all gradients when it has come to this layer
+    bool is_early = false;    // reduce_layer() has started it
+    int64_t reductions = 0;   // in this step
     bool is_gathered = false;
     std::vector<comm::Pending> gather;
   };
@@ -85,6 +99,19 @@ class ReplicaSync {
   size_t next_half_ = 0;
   std::vector<Reduction> underway_;
   std::vector<BucketState> buckets_;
+};
+
+// The traffic of a chunk while a pass runs over it.
+struct LayerTraffic {
+  ReplicaSync* sync = nullptr;  // null: all weights are there, and all gradients stay
+  int64_t chunk = 0;
+
+  void before_forward(Stream& stream, int64_t layer) const {
+    if (sync != nullptr) sync->wait_for_layer(stream, chunk, layer);
+  }
+  void after_backward(Stream& stream, int64_t layer) const {
+    if (sync != nullptr) sync->reduce_layer(stream, chunk, layer);
+  }
 };
 
 }  // namespace megalith::parallel

@@ -8,10 +8,10 @@ namespace megalith::parallel {
 // The ranks that share each matrix. Between parallel regions the residual stream is (rows, C): all tokens on every rank
 // or, under sequence parallelism, some on each. Inside of one every rank has all tokens and some of the channels.
 struct TensorRegion {
-  comm::Communicator* group = nullptr;  // null: one rank
+  comm::Communicator* group = nullptr;  // null, or of one: nothing is divided
   bool sequence_parallel = false;
 
-  bool is_divided() const { return group != nullptr; }
+  bool is_divided() const { return group != nullptr && !group->is_alone(); }
   bool divides_tokens() const { return is_divided() && sequence_parallel; }
   int64_t ranks() const { return is_divided() ? group->size() : 1; }
   int64_t rank() const { return is_divided() ? group->rank() : 0; }

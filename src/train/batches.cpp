@@ -4,7 +4,8 @@
 
 namespace megalith::train {
 
-data::BatcherOptions batcher_options(const config::Run& run, const data::Vocabulary& vocabulary, const Engine& engine) {
+data::BatcherOptions batcher_options(const config::Run& run, const data::Vocabulary& vocabulary,
+                                     const engine::Engine& engine) {
   const config::Data& data = run.model.data;
   if ((data.eod_mask_loss || data.reset_attention_mask || data.reset_position_ids) && vocabulary.eod < 0) {
     user_error(

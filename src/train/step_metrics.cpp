@@ -5,12 +5,13 @@
 
 #include "config/layout.h"
 #include "core/device.h"
+#include "core/metric_names.h"
 #include "cost/flops.h"
 #include "cost/hardware.h"
 
 namespace megalith::train {
 
-std::optional<double> peak_tflops_of(const EngineOptions& options) {
+std::optional<double> peak_tflops_of(const engine::EngineOptions& options) {
   if (options.stage.device != Device::cuda || options.stage.config.compute != DType::bf16) return std::nullopt;
   const cost::Accelerator* const card = cost::find_accelerator(find_accelerators().at(0).name);
   return card == nullptr ? std::nullopt : std::optional(card->bf16_tflops);
@@ -19,28 +20,29 @@ std::optional<double> peak_tflops_of(const EngineOptions& options) {
 StepMetrics::StepMetrics(const config::Run& run, const StepScale& scale)
     : timing_window_(run.exp_manager.step_timing_buffer_size),
       ranks_(static_cast<double>(config::world_size(run.trainer))),
-      tokens_per_step_(static_cast<double>(run.model.global_batch_size * run.model.encoder_seq_length)),
-      flops_per_step_(cost::model_flops_per_sample(run.model, scale.padded_vocabulary) *
-                      static_cast<double>(run.model.global_batch_size)),
+      tokens_per_sample_(static_cast<double>(run.model.encoder_seq_length)),
+      flops_per_sample_(cost::model_flops_per_sample(run.model, scale.padded_vocabulary)),
+      batch_grows_(!run.model.rampup_batch_size.empty()),
       floor_seconds_(run.exp_manager.step_floor_seconds),
       scale_(scale) {}
 
 Metrics StepMetrics::of_step(const StepReport& report) {
-  Metrics metrics{.kind = "train",
+  Metrics metrics{.kind = metric::kTrain,
                   .step = report.step,
-                  .values = {{"reduced_train_loss", report.result.loss},
-                             {"lr", report.learning_rate},
-                             {"global_step", static_cast<double>(report.step)},
-                             {"consumed_samples", static_cast<double>(report.consumed_samples)},
-                             {"train_backward_timing in s", report.result.backward_seconds},
-                             {"grad_norm", report.result.update.gradient_norm},
-                             {"train_step_timing in s", mean_of_recent(report.seconds)},
-                             {"epoch", (report.consumed_samples - 1) / scale_.samples_in_dataset},
-                             {"step_time", report.seconds},
-                             {"data_wait", report.data_wait},
-                             {"checkpoint_stall", report.checkpoint_stall}}};
-  if (report.result.update.skipped) metrics.values.emplace_back("skipped", int64_t{1});
-  add_efficiency(metrics.values, report.seconds);
+                  .values = {{metric::kTrainLoss, report.result.loss},
+                             {metric::kLearningRate, report.learning_rate},
+                             {metric::kGlobalStep, static_cast<double>(report.step)},
+                             {metric::kConsumedSamples, static_cast<double>(report.consumed_samples)},
+                             {metric::kBackwardTime, report.result.backward_seconds},
+                             {metric::kGradientNorm, report.result.update.gradient_norm},
+                             {metric::kMeanStepTime, mean_of_recent(report.seconds)},
+                             {metric::kEpoch, (report.consumed_samples - 1) / scale_.samples_in_dataset},
+                             {metric::kStepTime, report.seconds},
+                             {metric::kDataWait, report.data_wait},
+                             {metric::kCheckpointStall, report.checkpoint_stall}}};
+  if (report.result.update.skipped) metrics.values.emplace_back(metric::kSkipped, int64_t{1});
+  if (batch_grows_) metrics.values.emplace_back(metric::kGlobalBatchSize, report.samples);
+  add_efficiency(metrics.values, report);
   add_ranks(metrics.values, report.result);
   add_memory(metrics.values);
   return metrics;
@@ -54,26 +56,29 @@ double StepMetrics::mean_of_recent(double seconds) {
          static_cast<double>(recent_seconds_.size());
 }
 
-void StepMetrics::add_efficiency(Fields& values, double seconds) const {
-  const double tflops = flops_per_step_ / seconds / 1e12;
-  values.emplace_back("tokens_per_second", tokens_per_step_ / seconds);
-  values.emplace_back("tflops", tflops);
-  values.emplace_back("tflops_per_rank", tflops / ranks_);
-  if (scale_.peak_tflops) values.emplace_back("mfu", tflops / ranks_ / *scale_.peak_tflops);
-  if (floor_seconds_ > 0.0) values.emplace_back("floor_fraction", floor_seconds_ / seconds);
+void StepMetrics::add_efficiency(Fields& values, const StepReport& report) const {
+  const double seconds = report.seconds;
+  const double samples_per_second = static_cast<double>(report.samples) / seconds;
+  const double tflops = flops_per_sample_ * samples_per_second / 1e12;
+  values.emplace_back(metric::kTokensPerSecond, tokens_per_sample_ * samples_per_second);
+  values.emplace_back(metric::kTflops, tflops);
+  values.emplace_back(metric::kTflopsPerRank, tflops / ranks_);
+  if (scale_.peak_tflops) values.emplace_back(metric::kMfu, tflops / ranks_ / *scale_.peak_tflops);
+  if (floor_seconds_ > 0.0) values.emplace_back(metric::kFloorFraction, floor_seconds_ / seconds);
 }
 
-void StepMetrics::add_ranks(Fields& values, const StepResult& result) {
+void StepMetrics::add_ranks(Fields& values, const engine::StepResult& result) {
   if (result.wait_seconds) values.emplace_back("communication_exposed", *result.wait_seconds);
   if (!result.spread) return;
-  values.emplace_back("slowest_rank", result.spread->slowest_rank);
-  values.emplace_back("rank_spread", std::max(0.0, result.spread->slowest_seconds - result.spread->fastest_seconds));
+  values.emplace_back(metric::kSlowestRank, result.spread->slowest_rank);
+  values.emplace_back(metric::kRankSpread,
+                      std::max(0.0, result.spread->slowest_seconds - result.spread->fastest_seconds));
 }
 
 void StepMetrics::add_memory(Fields& values) {
   if (memory_is_told_) return;
   memory_is_told_ = true;
-  for (const cost::MemoryRow& row : scale_.memory.rows) {
+  for (const plan::MemoryRow& row : scale_.memory.rows) {
     std::string name = "memory." + row.arena;
     std::replace(name.begin(), name.end(), ' ', '_');
     values.emplace_back(std::move(name), row.bytes);

@@ -4,11 +4,10 @@
 
 namespace megalith::train {
 
-// Asks the run to end at the next step boundary: SIGTERM, SIGINT, SIGUSR1 (Slurm before the time is up), or a time
-// limit. A second signal ends the process at once, as if nothing were installed.
+// Asks the run to end at the next step boundary: a stop signal (core/stop_signals.h), the launcher, or a time limit.
 class StopRequest {
  public:
-  // time_limit in seconds since the process started training; 0: none.
+  // From here on a stop saves. time_limit in seconds since then; 0: none.
   explicit StopRequest(double time_limit);
   ~StopRequest();
   StopRequest(const StopRequest&) = delete;
@@ -19,6 +18,7 @@ class StopRequest {
 
  private:
   double deadline_;
+  bool took_signals_;  // nobody had before: not the program, but a test
 };
 
 }  // namespace megalith::train

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "train/run_directory.h"
+#include "train/run/run_directory.h"
 
 namespace megalith::train {
 
@@ -25,6 +25,6 @@ struct Summary {
 };
 
 // For people, with where things are.
-std::string describe(const Summary& summary, const RunDirectory& directory);
+std::string describe(const Summary& summary, const config::Run& run, const RunDirectory& directory);
 
 }  // namespace megalith::train

@@ -3,15 +3,16 @@
 #include <optional>
 
 #include "config/run_config.h"
-#include "core/progress.h"
+#include "core/process/progress.h"
 #include "core/telemetry.h"
 #include "data/batch.h"
-#include "data/dataset.h"
-#include "observe/profile_window.h"
-#include "train/checkpoint_writer.h"
-#include "train/engine.h"
-#include "train/run_directory.h"
-#include "train/step.h"
+#include "data/order/dataset.h"
+#include "engine/engine.h"
+#include "observe/sinks/profile_window.h"
+#include "plan/memory_table.h"
+#include "train/evaluate.h"
+#include "train/run/checkpoint_writer.h"
+#include "train/run/run_directory.h"
 #include "train/step_metrics.h"
 #include "train/stop.h"
 #include "train/summary.h"
@@ -24,11 +25,12 @@ class Trainer {
  public:
   struct Parts {
     const config::Run& run;
-    Engine& engine;
+    engine::Engine& engine;
     Telemetry& telemetry;
     const data::Dataset& train_data;
     const data::Dataset* validation_data = nullptr;  // null: no validation
     data::Vocabulary vocabulary;
+    plan::MemoryTable memory;            // of this rank
     CheckpointWriter* writer = nullptr;  // null: nothing is saved
     checkpoint::RunState state;          // where the run stands
     int rank = 0;
@@ -42,7 +44,8 @@ class Trainer {
   // A step that was asked for and not yet reported.
   struct Launched {
     int64_t step = 0;
-    int64_t consumed_samples = 0;
+    int64_t samples_before = 0;    // consumed before it
+    int64_t consumed_samples = 0;  // and after it
     double learning_rate = 0.0;
     double data_wait = 0.0;
   };
@@ -55,15 +58,19 @@ class Trainer {
 
   bool should_stop() const;
   bool validation_due() const;
-  void act_on_non_finite(int64_t step, const StepResult& result);
+  void act_on_non_finite(const Launched& launched, const engine::StepResult& result, int steps_back);
+  // Saves the weights as they were before a step whose gradient was not finite. Where they are; empty: nowhere.
+  std::string save_good_weights(const Launched& failed, int steps_back);
   void validate();
   // A save that fails is reported and tried again when the next one is due.
   void save();
   void save_at_end();
+  // For retention, with the next checkpoint.
+  void note_monitored(const char* name, double value);
 
   Parts parts_;
   const config::Run& run_;
-  Engine& engine_;
+  engine::Engine& engine_;
   Telemetry& telemetry_;
   checkpoint::RunState state_;
   data::Batcher batcher_;
@@ -76,6 +83,7 @@ class Trainer {
   double mark_ = 0.0;              // where the time of the next report begins
   double checkpoint_stall_ = 0.0;  // seconds that saving held up the loop since the last report
   bool stop_agreed_ = false;
+  bool save_agreed_ = false;  // a save by time is due
 };
 
 }  // namespace megalith::train

@@ -6,7 +6,7 @@
 
 #include "checkpoint/fixtures.h"
 #include "checkpoint/store.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "checkpoint/shard_image.h"
+#include "checkpoint/format/shard_image.h"
 #include "checkpoint/store.h"
 
 namespace megalith::test {

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "checkpoint/hugging_face_config.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "core/error.h"
 
 // Text of any kind is refused with a data error, or gives sizes that can be reckoned with.

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "core/error.h"
 
 namespace {
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto body = nlohmann::json::parse(text, nullptr, false);
   if (!body.is_discarded()) {
     const std::string canonical = body.dump();
-    try_text("{\"body\":" + canonical + ",\"digest\":\"" + megalith::checkpoint::digest_of(canonical) + "\"}\n");
+    try_text("{\"body\":" + canonical + ",\"digest\":\"" + megalith::digest_of(canonical) + "\"}\n");
   }
   return 0;
 }

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 #include "core/error.h"
 
 // A file of any bytes is refused with a data error or read within its bounds.

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/hugging_face.h"
-#include "checkpoint/hugging_face_files.h"
+#include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face_files.h"
 #include "checkpoint/hugging_face_fixtures.h"
 #include "expect_error.h"
 #include "temp_dir.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/fixtures.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/print.h"
@@ -47,7 +47,7 @@ model:
   tokenizer: {type: ByteTokenizer}
 )";
 
-// A directory does not say what Megalith's tokenizer of bytes is.
+// Megalith's tokenizer of bytes would come back as a HuggingFaceTokenizer.
 inline const checkpoint::ImportOptions kBytes{.dtype = {}, .overrides = {"model.tokenizer.type=ByteTokenizer"}};
 
 inline config::Run effective_config(const std::string& yaml, const std::vector<std::string>& overrides) {

@@ -152,7 +152,7 @@ TEST(HuggingFaceRefusals, FilesThatAreNotThere) {
   model.expect_refused({"both"});
   fs::remove(model / kIndexFile);
   fs::remove(model / kHuggingFaceConfig);
-  model.expect_refused({kHuggingFaceConfig}, ErrorKind::io);
+  model.expect_refused({"is no Hugging Face directory", kHuggingFaceConfig}, ErrorKind::user);
 }
 
 TEST(HuggingFaceRefusals, PaddingThatDoesNotFit) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 
 #include "core/file.h"
+#include "expect_error.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
@@ -72,6 +74,33 @@ TEST_F(KeptTokenizer, ADirectoryThatCannotBeWrittenIsTold) {
   const std::vector<std::string> notes = keep_tokenizer(tokenizer_, write("a file", "") + "/checkpoints");
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_NE(notes[0].find("the tokenizer cannot be kept with the checkpoints"), std::string::npos) << notes[0];
+}
+
+TEST_F(KeptTokenizer, AnotherFileInItsPlaceIsFoundByItsDigest) {
+  keep_tokenizer(tokenizer_, checkpoints_);
+  const std::string digests = kept_digests(tokenizer_, checkpoints_);
+  const config::Tokenizer kept = kept_tokenizer(tokenizer_, checkpoints_);
+  check_kept_tokenizer(checkpoints_, digests);
+  check_tokenizer_files(kept, digests);
+  std::filesystem::create_directory(checkpoints_ / "step-00000001");
+  std::ofstream(kept.merge_file) << "the swapped merges";
+  for (const auto& check : {std::function<void()>([&] { check_kept_tokenizer(checkpoints_, digests); }),
+                            std::function<void()>([&] { check_tokenizer_files(kept, digests); })}) {
+    const std::string message = error_of(ErrorKind::data, check);
+    EXPECT_NE(message.find("tokenizer/merges.txt is not the file that the model learned from"), std::string::npos)
+        << message;
+  }
+  std::filesystem::remove(kept.merge_file);
+  error_of(ErrorKind::data, [&] { check_kept_tokenizer(checkpoints_, digests); });
+  EXPECT_TRUE(keep_tokenizer(tokenizer_, checkpoints_, digests).empty()) << "the same file is put back";
+  check_kept_tokenizer(checkpoints_, digests);
+  std::filesystem::remove(kept.merge_file);
+  write("b/x", "other merges");
+  EXPECT_EQ(keep_tokenizer(tokenizer_, checkpoints_, digests).size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(kept.merge_file));
+  error_of(ErrorKind::data, [&] { check_tokenizer_files(tokenizer_, digests); });
+  // A step that was moved without them.
+  check_kept_tokenizer(dir_ / "elsewhere", digests);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "checkpoint/example_ranks.h"
 #include "checkpoint/fixtures.h"
 #include "checkpoint/layout.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 
@@ -57,11 +57,11 @@ TEST(PartStore, KeepsTheNewestOfARankAndTheProtectedStep) {
   for (const int64_t step : {10, 20, 30, 40}) {
     for (int64_t rank = 0; rank < kRanks; ++rank) save(store, rank, step);
   }
-  store.retain(0, 2, 10);
+  store.retain(0, {.keep = 2, .protected_step = 10});
   EXPECT_EQ(steps_of(store, 0), (std::vector<int64_t>{40, 30, 10}));
   EXPECT_EQ(steps_of(store, 1), (std::vector<int64_t>{40, 30, 20, 10}));
-  store.retain(0, 1, -1);
-  store.retain(1, 1, -1);
+  store.retain(0, {.keep = 1});
+  store.retain(1, {.keep = 1});
   EXPECT_EQ(steps_of(store, 0), std::vector<int64_t>{40});
   EXPECT_EQ(directory.files(), 1) << "directories of steps that nobody holds are left";
 }
@@ -91,7 +91,7 @@ TEST(PartStore, WhatACrashLeavesIsRemovedWithTheNextSave) {
   test::overwrite(unfinished / "shard-g1-r00001.safetensors", "half");
   test::overwrite(unfinished / "shard-g3-r00000.safetensors.bad", "to be looked at");
   save(store, 0, 30, 2);
-  store.retain(0, 2, -1);
+  store.retain(0, {.keep = 2});
   EXPECT_EQ(steps_of(store, 0), (std::vector<int64_t>{30, 10}));
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(unfinished)) left.push_back(entry.path().filename().string());
@@ -131,6 +131,18 @@ TEST(MemoryParts, CountWhileTheirManifestIsThere) {
   memory.remove(0);
   memory.remove(1);
   EXPECT_EQ(directory.files(), 0);
+}
+
+TEST(PartStore, PartsOfAnotherRunNeitherCountNorGo) {
+  const TempDir directory;
+  const PartStore store(directory.path());
+  const test::ExampleRank example({.rank = 0, .ranks = kRanks}, 50);
+  RunState foreign = example.state();
+  foreign.run_id = "run-2";
+  store.save(foreign, example.place(), example.content(), 1);
+  for (const int64_t step : {10, 20, 30}) save(store, 0, step);
+  store.retain(0, {.keep = 2, .run_id = example.state().run_id});
+  EXPECT_EQ(steps_of(store, 0), (std::vector<int64_t>{50, 30, 20}));
 }
 
 }  // namespace

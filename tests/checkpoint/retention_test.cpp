@@ -103,5 +103,63 @@ TEST(Retention, TouchesOnlyWhatIsOurs) {
   EXPECT_TRUE(fs::exists(directory / "trash-step-00000002-g1/thesis.doc"));
 }
 
+Snapshot of_run(const ExampleRun& example, const std::string& run) {
+  Snapshot snapshot = example.snapshot();
+  snapshot.state.run_id = run;
+  return snapshot;
+}
+
+TEST(Retention, NeverRemovesOrOverwritesWhatAnotherRunSaved) {
+  const TempDir directory;
+  const ExampleRun examples[] = {ExampleRun(10), ExampleRun(20), ExampleRun(30), ExampleRun(40)};
+  Store others(directory.path(), 1);
+  others.save(of_run(examples[0], "run-2"));
+  Store store(directory.path(), 1);
+  for (int i = 1; i < 4; ++i) store.save(examples[i].snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{40, 10}));
+  const std::string manifest = test::bytes_of(directory / "step-00000010/manifest.json");
+  try {
+    store.save(examples[0].snapshot());
+    ADD_FAILURE() << "another run's checkpoint was overwritten";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("holds a checkpoint of run run-2, this is run run-1"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(test::bytes_of(directory / "step-00000010/manifest.json"), manifest);
+  store.open(10).verify();
+}
+
+TEST(Retention, KeepsTheBestAndTheNewest) {
+  for (const bool largest : {false, true}) {
+    const TempDir directory;
+    Store store(directory.path(), 2, {.by = "val_loss", .largest = largest});
+    // Nothing is known of the one at 30.
+    for (const auto& [step, loss] :
+         {std::pair<int64_t, const char*>(10, "3.5"), {20, "-2.5"}, {30, ""}, {40, "4.5"}, {50, "10"}, {60, "5e0"}}) {
+      const ExampleRun example(step);
+      Snapshot snapshot = example.snapshot();
+      if (*loss != 0) snapshot.state.extra["val_loss"] = loss;
+      store.save(snapshot);
+      EXPECT_EQ(steps_of(store).front(), step) << "the newest is always there";
+    }
+    EXPECT_EQ(steps_of(store), largest ? (std::vector<int64_t>{60, 50}) : (std::vector<int64_t>{60, 20, 10}));
+  }
+}
+
+TEST(Retention, AStepThatLostItsManifestIsNotTakenForAnUnfinishedSave) {
+  const TempDir directory;
+  Store store(directory.path(), Store::kKeepAll);
+  for (const int64_t step : {10, 20}) store.save(ExampleRun(step).snapshot());
+  fs::remove(directory / "step-00000010/manifest.json");
+  fs::create_directory(directory / "step-00000025");
+  std::vector<StepInfo> steps = store.list();
+  EXPECT_EQ(steps[0].status, StepStatus::incomplete);
+  EXPECT_EQ(steps[2].status, StepStatus::damaged);
+  EXPECT_EQ(steps[2].reason,
+            "its manifest.json is gone, and latest_checkpointed_iteration.txt says that step 20 was saved");
+  store.save(ExampleRun(30).snapshot());
+  EXPECT_EQ(steps_of(store), (std::vector<int64_t>{30, 20, 10}));
+}
+
 }  // namespace
 }  // namespace megalith::checkpoint

@@ -10,7 +10,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/savers.h"
 #include "core/clock.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "final_state.h"
-#include "observe/events.h"
+#include "observe/logs/event_line.h"
 #include "ranks.h"
 #include "run_program.h"
 #include "temp_dir.h"
@@ -76,13 +76,12 @@ TEST(ParallelTraining, StopsTogetherOnRequestAndGoesOnToTheSameBits) {
 
 std::vector<double> losses_of(const std::filesystem::path& run) {
   std::vector<double> losses;
+  std::vector<observe::JsonMember> scratch;
   std::ifstream file(run / "events.jsonl");
   for (std::string line; std::getline(file, line);) {
-    const auto logged = observe::parse_event_line(line);
-    if (!logged || logged->event.name != "metrics") continue;
-    for (const auto& [name, value] : logged->event.fields) {
-      if (name == "reduced_train_loss") losses.push_back(std::get<double>(value));
-    }
+    const auto logged = observe::parse_event_line(line, scratch);
+    if (!logged || logged->event != "metrics") continue;
+    if (const auto loss = logged->number("reduced_train_loss")) losses.push_back(*loss);
   }
   return losses;
 }

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/socket.h"
+#include "comm/store/socket.h"
 #include "core/clock.h"
-#include "launch/rank_process.h"
+#include "launch/ranks/rank_process.h"
 
 namespace megalith::cli::testing {
 

@@ -38,7 +38,7 @@ TEST(Verbs, TextBecomesAModelThatWrites) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   // At the start the config, the parameter count and the memory table; at the end where things are.
   for (const char* words :
-       {"max_steps: 30", "parameters ", "activations ", "30/30", "val_loss=", "tokens/s", "run/report.html"}) {
+       {"steps            30", "parameters ", "activations ", "30/30", "val_loss=", "tokens/s", "run/report.html"}) {
     EXPECT_NE(outcome.output.find(words), std::string::npos) << words << "\n" << outcome.output;
   }
   outcome = run_program("evaluate --checkpoint run --trigram", path);
@@ -70,6 +70,7 @@ TEST(Verbs, SigtermSavesAndAsksToBeRunAgain) {
 TEST(Verbs, DryRunOfEveryRecipeAllocatesNothing) {
   int recipes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(in_repository("recipes"))) {
+    if (entry.is_directory()) continue;  // of cluster profiles
     const Outcome outcome = run_program("train --dry-run -c " + entry.path().string());
     EXPECT_EQ(outcome.exit_code, 0) << entry.path() << "\n" << outcome.output;
     EXPECT_NE(outcome.output.find("FLOPs per sample"), std::string::npos);

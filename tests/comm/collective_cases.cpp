@@ -147,10 +147,10 @@ void check_exchanges(Communicator& group, DType dtype, int64_t elements) {
   test.expect(other, elements, "send_receive", [&](int64_t i) { return value_of(previous, i); });
 
   if (group.rank() == 0) {
-    for (int to = 1; to < n; ++to) group.send(test.stream, own.tensor(), to).wait(test.stream);
+    for (int to = 1; to < n; ++to) group.exchange(test.stream, {{to, own.tensor()}}, {}).wait(test.stream);
   } else {
     Values from_first = test.empty(elements);
-    group.receive(test.stream, from_first.tensor(), 0).wait(test.stream);
+    group.exchange(test.stream, {}, {{0, from_first.tensor()}}).wait(test.stream);
     test.expect(from_first, elements, "receive", [&](int64_t i) { return value_of(0, i); });
   }
 }

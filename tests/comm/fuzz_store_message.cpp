@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/packet.h"
-#include "comm/store_table.h"
+#include "comm/store/packet.h"
+#include "comm/store/store_table.h"
 #include "core/error.h"
 
 // What a client may send: packets are taken off the bytes as the server does, and applied to one table.

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "comm/collective_cases.h"
+#include "comm/host/reduce.h"
 #include "comm/local/local_world.h"
-#include "comm/reduce.h"
 #include "core/clock.h"
 #include "expect_error.h"
 
@@ -162,7 +162,9 @@ TEST(Local, WhoFailsBecauseOfAnotherNamesThatOther) {
       return;
     }
     const double deadline = world.rank() == 1 ? 0.2 : 30.0;
-    const auto call = [&] { group->receive(stream, values.tensor(), world.rank() + 1, deadline).wait(stream); };
+    const auto call = [&] {
+      group->exchange(stream, {}, {{world.rank() + 1, values.tensor()}}, deadline).wait(stream);
+    };
     const std::string message = error_of(ErrorKind::comm, call);
     if (world.rank() == 1) return;
     ended = true;
@@ -191,7 +193,7 @@ TEST(Local, BadTensorsAreRefused) {
     refused([&] { (void)group->all_reduce(stream, Tensor(values.tensor().data, DType::f32, {6}, Device::cuda)); });
     refused([&] { (void)group->all_gather(stream, values.tensor(), values.tensor()); });
     refused([&] { (void)group->broadcast(stream, values.tensor(), 2); });
-    refused([&] { (void)group->send(stream, values.tensor(), world.rank()); });
+    refused([&] { (void)group->exchange(stream, {{world.rank(), values.tensor()}}, {}); });
     refused([&] { (void)group->all_to_all(stream, values.tensor(), matrix.slice_rows(0, 1)); });
   });
 }

@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "comm/store.h"
+#include "comm/store/store.h"
 
 namespace megalith::comm {
 

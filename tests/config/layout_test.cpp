@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "expect_error.h"
 
 namespace megalith::config {
@@ -50,6 +52,23 @@ TEST(Layout, MaxTime) {
   for (const std::string text : {"", "10", "01:00:00", "a:b:c:d", "00:24:00:00", "00:00:60:00", "00:00:00:60",
                                  "-1:00:00:00", "1:2:3:4:5", "::::", "1.5:00:00:00", "99999999:00:00:00"}) {
     expect_parts(user_error_of([&] { parse_max_time(text); }), {"trainer.max_time", text, "DD:HH:MM:SS"});
+  }
+}
+
+TEST(Layout, TimeInterval) {
+  for (const auto& [text, seconds] : {std::pair("600", 600.0),
+                                      {"0.5", 0.5},
+                                      {"90s", 90.0},
+                                      {"10m", 600.0},
+                                      {"1.5h", 5400.0},
+                                      {"1:30:05", 5405.0},
+                                      {"2:00:00:01", 172801.0},
+                                      {"0:90:0", 5400.0}}) {
+    EXPECT_DOUBLE_EQ(parse_time_interval(text), seconds) << text;
+  }
+  for (const std::string text :
+       {"", "0", "-5", "nan", "inf", "m", "5d", "1:2", "1:2:3:4:5", "::", "1:-2:3", "1:2.5:3", "0:0:0", "1e300h"}) {
+    expect_parts(user_error_of([&] { parse_time_interval(text); }), {"train_time_interval", "'" + text + "'", "H:M:S"});
   }
 }
 

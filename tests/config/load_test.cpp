@@ -84,7 +84,6 @@ TEST(Load, LaterFilesAndThenOverridesWin) {
 TEST(Load, NullGivesTheDefaultBack) {
   const std::string yaml = "trainer: {max_steps: 7}\nmodel: {optim: {lr: 1.0, sched: {warmup_steps: 3}}}";
   EXPECT_EQ(load_text(yaml, {"trainer.max_steps=null"}).trainer.max_steps, 100);
-  EXPECT_EQ(load_text(yaml, {"trainer.max_steps="}).trainer.max_steps, 100);
   EXPECT_EQ(load_text(yaml, {"model.optim=null"}).model.optim.sched.warmup_steps, 0);
   EXPECT_EQ(load_text("model:\n  data:\n    data_prefix: ???\n").model.data.data_prefix.size(), 0u);
 }
@@ -147,14 +146,15 @@ TEST(Load, RefusedKeysSayWhy) {
       {"model.transformer_block_type=post_ln", "pre_ln"},
       {"model.onnx_safe=true", "tanh"},
       {"model.num_moe_experts=8", "experts"},
-      {"model.rampup_batch_size=[16,16,1000]", "ramp-up"},
       {"model.ffn_dropout=0.1", "dropout inside the MLP"},
-      {"model.scale_positional_embedding=true", "rope_scaling.factor=8"},
+      {"model.mcore_customization_config.parallel_attention=true", "decoder layer"},
+      {"model.data.data_cache_generation_only=true", "megalith data index"},
+      {"model.tokenizer.library=sentencepiece", "huggingface"},
       {"model.optim.sched.warmup_ratio=0.1", "warmup_steps"},
       {"trainer.accumulate_grad_batches=2", "global_batch_size"},
       {"exp_manager.exp_dir=/somewhere", "explicit_log_dir"},
       {"exp_manager.resume_from_checkpoint=/x", "model.resume_from_checkpoint"},
-      {"exp_manager.checkpoint_callback_params.train_time_interval=3600", "every_n_train_steps"},
+      {"exp_manager.checkpoint_callback_params.every_n_epochs=1", "every_n_train_steps"},
       {"restore_from_path=a.nemo", ".nemo"},
   };
   for (const auto& [text, reason] : refused) {
@@ -166,12 +166,18 @@ TEST(Load, RefusedKeysSayWhy) {
             "/x");
 }
 
+TEST(Load, KeysThatAreRefusedForOneReasonAreOneProblem) {
+  EXPECT_EQ(error_of("model:\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"),
+            "r.yaml:3: `model.expert_model_parallel_size`=4, r.yaml:2: `model.num_moe_experts`=8 are refused: "
+            "mixture-of-experts models are not supported yet");
+}
+
 TEST(Load, HarmlessValuesOfRefusedKeys) {
   LoadReport report;
   load_text(
       "",
       {"model.fp8=False", "model.rotary_percentage=1", "model.rotary_percentage=1.0", "model.fp8=no",
-       "trainer.fast_dev_run=0", "model.rampup_batch_size=null", "model.num_moe_experts=", "model.window_size=[]"},
+       "trainer.fast_dev_run=0", "model.rampup_batch_size=null", "model.num_moe_experts=null", "model.window_size=[]"},
       &report);
   EXPECT_TRUE(report.ignored.empty());
 }
@@ -189,6 +195,8 @@ TEST(Load, WrongTypesNamePlaceKeyValueAndType) {
                {"model.optim.betas", "[0.9, high]", "a list of finite numbers"});
   expect_parts(error_of("model: {num_layers: [1, 2]}"), {"model.num_layers", "[1, 2]", "a whole number"});
   expect_parts(error_of("name: [a]"), {"`name`", "text"});
+  expect_parts(error_of("", {"model.nsys_profile.ranks=[1.5]"}),
+               {"model.nsys_profile.ranks", "a list of whole numbers"});
   expect_parts(error_of("model: {data: {data_prefix: [{a: b}]}}"), {"model.data.data_prefix", "a list of texts"});
   expect_parts(error_of("model: {optim: {betas: [0.9, null]}}"), {"model.optim.betas"});
 }
@@ -205,6 +213,20 @@ TEST(Load, UnknownKeysSuggestTheNearest) {
 TEST(Load, AllProblemsAtOnce) {
   expect_parts(error_of("trainer: {max_step: 3, devices: x}\nmodel: {fp8: true}"),
                {"3 problems", "trainer.max_step", "trainer.devices", "model.fp8"});
+}
+
+TEST(Load, VersionsOfStoredConfigs) {
+  expect_parts(error_of("config_version: 3\n"), {"r.yaml:1", "`config_version` is '3'", "1 to 2"});
+  expect_parts(error_of("config_version: new\n"), {"'new'"});
+  LoadReport report;
+  load_text("config_version: 2\nname: x\n", {}, &report);
+  EXPECT_TRUE(report.notes.empty());
+  // All that a run derived was stored as if it had been set.
+  load_text(
+      "model: {max_position_embeddings: 8, data: {seq_length: 8}, optim: {sched: {max_steps: 3}}}\n"
+      "resilience: {failpoints: []}\n",
+      {}, &report);
+  expect_parts(describe(report), {"note: r.yaml is of an older Megalith", "counts as set", "key=null"});
 }
 
 TEST(Load, BadYaml) {
@@ -239,6 +261,8 @@ TEST(Load, BadOverrides) {
   expect_parts(error_of("", {"model.optim.betas=[0.9"}), {"override 'model.optim.betas=[0.9'", "not YAML"});
   expect_parts(error_of("", {"name=\xff"}), {"not UTF-8"});
   expect_parts(error_of("", {"a b=3"}), {"key=value"});
+  expect_parts(error_of("", {"model.optim.lr="}), {"override 'model.optim.lr='", "no value", "model.optim.lr=null"});
+  expect_parts(error_of("", {"model.optim.lr= "}), {"no value"});
 }
 
 TEST(Load, Files) {

@@ -44,6 +44,7 @@ TEST(Print, EveryFieldRoundTrips) {
     if (auto* const* number = std::get_if<double*>(&key.field)) **number = 1.0 / 3 + n * 1e-7;
     if (auto* const* text = std::get_if<std::string*>(&key.field))
       **text = fmt::format("a: \"{}\" #\\ \x01\xc3\xa9${{", n);
+    if (auto* const* list = std::get_if<std::vector<int64_t>*>(&key.field)) **list = {7, -1, 1000 + n};
     if (auto* const* list = std::get_if<std::vector<double>*>(&key.field)) **list = {1e-5, -2, 3e300};
     if (auto* const* list = std::get_if<std::vector<std::string>*>(&key.field)) **list = {"null", "", "1.0", "x, y]"};
   }
@@ -58,17 +59,49 @@ TEST(Print, EffectiveConfigRoundTripsAndStaysValid) {
   config::Run run;
   validate(run);
   config::Run again = reload(to_yaml(run));
-  expect_same(again, run);
   validate(again);
   expect_same(again, run);
+  EXPECT_EQ(to_yaml(again), to_yaml(run));
+  validate(again);
+  EXPECT_EQ(to_yaml(again), to_yaml(run));
+}
+
+TEST(Print, WhatWasDerivedIsDerivedAnew) {
+  config::Run run = load(std::vector<Source>{{"r.yaml",
+                                              "name: x\nmodel:\n  encoder_seq_length: 128\n  kv_channels: 32\n"
+                                              "  activations_checkpoint_method: block\n  fsdp: true\n"
+                                              "  data: {data_impl: auto}\n"}},
+                         {});
+  validate(run);
+  const std::string yaml = to_yaml(run);
+  expect_parts(yaml, {"config_version: 2\n", "seq_length: 0  # 128\n", "max_position_embeddings: 0  # 128\n",
+                      "kv_channels: 32\n", "data_impl: auto  # mock\n", "wrap_with_zero: false  # true\n",
+                      "activations_checkpoint_method: block  # null\n", "explicit_log_dir: null  # runs/x\n",
+                      "      max_steps: 0  # 100\n"});
+  EXPECT_EQ(derived_values(yaml).at("model.data.data_impl"), "mock");
+  EXPECT_FALSE(derived_values(yaml).contains("model.kv_channels"));
+  EXPECT_TRUE(derived_values("not: [yaml").empty());
+  const auto with = [&](const std::vector<std::string>& overrides) {
+    config::Run changed = load(std::vector<Source>{{"hparams.yaml", yaml}}, overrides);
+    validate(changed);
+    return changed;
+  };
+  EXPECT_EQ(with({"model.encoder_seq_length=64"}).model.data.seq_length, 64);
+  EXPECT_EQ(with({"trainer.max_steps=60"}).model.optim.sched.max_steps, 60);
+  EXPECT_EQ(with({"name=y"}).exp_manager.explicit_log_dir, "runs/y");
+  EXPECT_EQ(with({"model.data.data_prefix=[p]"}).model.data.data_impl, "mmap");
+  EXPECT_FALSE(with({"model.fsdp=false"}).model.wrap_with_zero);
+  EXPECT_EQ(with({"model.hidden_size=1536"}).model.ffn_hidden_size, 6144);
+  EXPECT_EQ(with({"model.hidden_size=1536"}).model.kv_channels, 32) << "it was set";
 }
 
 TEST(Print, NestedYaml) {
   const std::string yaml = to_yaml(config::Run{});
-  expect_parts(yaml, {"name: megalith\n", "trainer:\n  accelerator: auto\n  precision: \"32\"\n", "  max_time: null\n",
-                      "\nmodel:\n  micro_batch_size: 1\n", "  optim:\n    name: adamw\n", "    betas: [0.9, 0.95]\n",
-                      "    sched:\n      name: CosineAnnealing\n", "  step_timing_kwargs:\n    buffer_size: 5\n",
-                      "resilience:\n  on_non_finite: stop\n  failpoints: []\n"});
+  expect_parts(
+      yaml, {"config_version: 2\nname: megalith\n", "trainer:\n  accelerator: auto\n  precision: \"32\"\n",
+             "  max_time: null\n", "\nmodel:\n  micro_batch_size: 1\n", "  optim:\n    name: adamw\n",
+             "    betas: [0.9, 0.95]\n", "    sched:\n      name: CosineAnnealing\n",
+             "  step_timing_kwargs:\n    buffer_size: 5\n", "resilience:\n  on_non_finite: stop\n  failpoints: []\n"});
   EXPECT_EQ(yaml.find("model:\n"), yaml.rfind("\nmodel:\n") + 1);
 }
 

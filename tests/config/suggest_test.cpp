@@ -27,6 +27,16 @@ TEST(Suggest, FindsKeysInOtherSections) {
   EXPECT_EQ(nearest_key("model.explicit_log_dir"), "exp_manager.explicit_log_dir");
 }
 
+TEST(Suggest, FindsNamesThatAreMisspelledOrBegun) {
+  const std::vector<std::string> verbs{"train", "generate", "evaluate", "run"};
+  EXPECT_EQ(nearest_name("trian", verbs), "train");
+  EXPECT_EQ(nearest_name("eval", verbs), "evaluate");
+  EXPECT_EQ(nearest_name("foo", verbs), std::nullopt);
+  EXPECT_EQ(nearest_name("rx", verbs), "run");
+  EXPECT_EQ(nearest_name("xy", {"ab"}), std::nullopt);  // nothing of it is left
+  EXPECT_EQ(nearest_name("", verbs), std::nullopt);
+}
+
 TEST(Suggest, SaysNothingAboutNonsense) {
   EXPECT_FALSE(nearest_key("zzzzzzzzzzqq"));
   EXPECT_FALSE(nearest_key(""));

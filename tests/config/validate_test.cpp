@@ -170,6 +170,11 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.max_position_embeddings=100"}, {"encoder_seq_length`=1024", "100 learned positions"}},
       {{"model.position_embedding_type=rope", "model.kv_channels=63"}, {"even model.kv_channels"}},
       {{"model.data.seq_length=5"}, {"model.data.seq_length`=5", "encoder_seq_length`=1024"}},
+      {{"model.data.validation_files=-1"}, {"model.data.validation_files`=-1", "at least 0"}},
+      {{"model.data.test_files=-1"}, {"model.data.test_files`=-1", "at least 0"}},
+      {{"model.nsys_profile.ranks=[0,-1]"}, {"model.nsys_profile.ranks`=-1", "at least 0"}},
+      {{"exp_manager.checkpoint_callback_params.save_top_k=0"}, {"save_top_k`=0", "create_checkpoint_callback=false"}},
+      {{"model.scale_positional_embedding=true"}, {"position_embedding_type=rope"}},
       {{"model.data.data_prefix=[a,1.0]"}, {"'a'", "weight"}},
       {{"model.data.data_prefix=[1.0,b,2.0]"}, {"3 entries"}},
       {{"model.data.validation_prefix=[1.0]"}, {"validation_prefix", "1 entries"}},
@@ -182,6 +187,20 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
     SCOPED_TRACE(overrides[0]);
     expect_parts(user_error_of([&, &o = overrides] { valid(o); }), parts);
   }
+}
+
+TEST(Validate, NemosNamesForWhatIsHere) {
+  const config::Run run = valid({"model.position_embedding_type=rope", "model.scale_positional_embedding=true",
+                                 "model.optim.name=mcore_distributed_optim"});
+  EXPECT_EQ(run.model.rope_scaling.factor, 8.0);
+  EXPECT_EQ(run.model.rope_scaling.low_freq_factor, 1.0);
+  EXPECT_EQ(run.model.rope_scaling.high_freq_factor, 4.0);
+  EXPECT_EQ(run.model.rope_scaling.old_context_len, 8192);
+  EXPECT_TRUE(run.model.wrap_with_zero);
+  EXPECT_EQ(valid({"model.position_embedding_type=rope", "model.scale_positional_embedding=true",
+                   "model.rope_scaling.factor=32"})
+                .model.rope_scaling.factor,
+            32.0);
 }
 
 TEST(Validate, AllProblemsAtOnce) {

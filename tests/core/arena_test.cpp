@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/stream.h"
+
 #include "expect_error.h"
 
 namespace megalith {
@@ -29,6 +31,42 @@ TEST(Arena, ScopesGiveBackAndThePeakIsKept) {
   }
   EXPECT_EQ(arena.used(), 0);
   EXPECT_EQ(arena.peak(), Arena::kAlignment);
+}
+
+TEST(Arena, AShadowHasAddressesAndNoMemory) {
+  Arena first("first", Device::cuda, Shadow{});
+  Arena second("second", Device::cuda, Shadow{});
+  constexpr int64_t kHuge = int64_t{1} << 42;
+  const Tensor huge = first.allocate("huge", DType::f32, {kHuge});
+  EXPECT_NE(huge.data, nullptr);
+  EXPECT_EQ(huge.device, Device::cuda);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(huge.data) % Arena::kAlignment, 0u);
+  EXPECT_NE(huge.data, second.allocate("other", DType::f32, {1}).data);
+  EXPECT_EQ(first.peak(), 4 * kHuge);
+  first.release_to(0);
+  first.allocate("small", DType::f32, {1});
+  EXPECT_EQ(first.peak(), 4 * kHuge);
+  EXPECT_TRUE(first.beside("third", 7).is_shadow());
+}
+
+TEST(Stream, AShadowRunsNothing) {
+  Stream shadow(Device::cuda, Shadow{.threads = 3});
+  EXPECT_TRUE(shadow.is_shadow());
+  EXPECT_EQ(shadow.threads(), 3);
+  EXPECT_TRUE(shadow.beside().is_shadow());
+  Arena arena("arena", Device::cuda, Shadow{});
+  const Tensor tensor = arena.allocate("tensor", DType::f32, {4});
+  std::vector<float> values(4, 1.0F);
+  copy(shadow, Tensor(values.data(), DType::f32, {4}), tensor);
+  EXPECT_THROW(copy(shadow, Tensor(values.data(), DType::f32, {3}), tensor), Error) << "checked all the same";
+  StreamMark mark;
+  mark.record(shadow);
+  mark.hold(shadow);
+  mark.wait();
+  bool ran = false;
+  RecordedWork().run(shadow, [&] { ran = true; });
+  EXPECT_TRUE(ran) << "so that its operations are observed";
+  shadow.wait();
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ TEST(Flops, GptCountsFollowTheClosedForm) {
 
 TEST(Flops, GptCountsMatchTheirNames) {
   const std::vector<std::pair<std::string, double>> published = {
-      {"125m", 125e6}, {"350m", 350e6}, {"760m", 760e6}, {"1.3b", 1.3e9}, {"2.7b", 2.7e9},
-      {"6.7b", 6.7e9}, {"13b", 13e9},   {"23b", 23e9},   {"46b", 46e9},   {"175b", 175e9}};
+      {"125m", 125e6}, {"350m", 350e6}, {"760m", 760e6}, {"1.3b", 1.3e9}, {"2.7b", 2.7e9}, {"6.7b", 6.7e9},
+      {"13b", 13e9},   {"23b", 23e9},   {"30b", 30e9},   {"46b", 46e9},   {"175b", 175e9}};
   for (const auto& [name, count] : published) {
     const config::Model model = recipe("gpt3-" + name);
     EXPECT_NEAR(static_cast<double>(parameter_count(model, vocab_of(model))) / count, 1.0, 0.03) << name;

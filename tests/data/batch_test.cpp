@@ -52,13 +52,30 @@ TEST(Batcher, ShiftsTargetsByOne) {
   EXPECT_GE(step.wait_seconds, 0.0);
 }
 
+TEST(Batcher, ABatchThatGrowsTakesTheSamplesInTheSameOrder) {
+  const Numbered dataset;
+  config::Model model;
+  model.global_batch_size = 8;
+  model.rampup_batch_size = {4, 4, 8};
+  const BatcherOptions options{
+      .global_batch = 8, .ramp = config::BatchRamp(model), .micro_batch = 2, .data_rank = 1, .data_ranks = 2};
+  Batcher batcher(dataset, options);
+  EXPECT_EQ(ids_of(batcher.next()), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(ids_of(batcher.next()), (std::vector<int64_t>{6, 7}));
+  EXPECT_EQ(ids_of(batcher.next()), (std::vector<int64_t>{10, 11, 14, 15}));
+  EXPECT_EQ(batcher.consumed_samples(), 16);
+  // Where it begins in the middle of the ramp, too.
+  BatcherOptions later = options;
+  later.consumed_samples = 4;
+  EXPECT_EQ(ids_of(Batcher(dataset, later).next()), (std::vector<int64_t>{6, 7}));
+}
+
 TEST(Batcher, DealsBlocksToRanks) {
   const Numbered dataset;
   Batcher first(dataset,
                 {.global_batch = 8, .micro_batch = 2, .data_rank = 0, .data_ranks = 2, .consumed_samples = 16});
   Batcher second(dataset,
                  {.global_batch = 8, .micro_batch = 2, .data_rank = 1, .data_ranks = 2, .consumed_samples = 16});
-  EXPECT_EQ(first.micro_batches(), 2);
   EXPECT_EQ(ids_of(first.next()), (std::vector<int64_t>{16, 17, 20, 21}));
   EXPECT_EQ(ids_of(second.next()), (std::vector<int64_t>{18, 19, 22, 23}));
   EXPECT_EQ(ids_of(first.next()), (std::vector<int64_t>{24, 25, 28, 29}));

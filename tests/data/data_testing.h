@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sequence_source.h"
+#include "data/order/sequence_source.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 

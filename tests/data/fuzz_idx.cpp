@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/indexed_dataset.h"
+#include "data/files/indexed_dataset.h"
 #include "data/memory_file.h"
 
 using megalith::data::MemoryFile;

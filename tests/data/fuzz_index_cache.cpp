@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/gpt_index.h"
-#include "data/index_file.h"
 #include "data/memory_file.h"
+#include "data/order/gpt_index.h"
+#include "data/order/index_file.h"
 
 namespace {
 using megalith::data::GptIndex;

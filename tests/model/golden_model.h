@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 #include "model/model_config.h"
-#include "parallel/parameter_table.h"
+#include "parallel/placement/parameter_table.h"
 #include "repository.h"
 
 namespace megalith::model::testing {

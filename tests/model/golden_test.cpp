@@ -45,8 +45,8 @@ void compare(const std::string& file, const ModelConfig& config) {
   const std::vector<int32_t> tokens = golden.tokens();
 
   Arena masters("masters", Device::cpu, 0);
-  Arena moments("moments", Device::cpu, model.table.bytes_of("moments"));
-  Arena table("table", Device::cpu, model.table.bytes_of("optimizer"));
+  Arena moments("moments", Device::cpu, TinyModel::kRoom);
+  Arena table("table", Device::cpu, TinyModel::kRoom);
   optim::Optimizer optimizer(
       {.optim = {.lr = 1e-3, .weight_decay = 0.1, .betas = {0.9, 0.95}, .eps = 1e-8}, .clip_norm = 1.0}, model.store,
       model.stream, {masters, moments, table});
@@ -61,7 +61,8 @@ void compare(const std::string& file, const ModelConfig& config) {
                      golden.floats("gradients/" + parameter.spec->name, unpadded(config, *parameter.spec)), "gradient");
       }
     }
-    optimizer.update(model.stream, 1e-3, step + 1);
+    optimizer.measure(model.stream, 1e-3, step + 1);
+    optimizer.apply(model.stream);
   }
   for (const parallel::Parameter& parameter : model.store.all()) {
     expect_close(config, *parameter.spec, parameter.weight,

@@ -60,7 +60,7 @@ TEST(Invariance, MicroBatchesAddUpToTheBatch) {
     TinyModel whole(family.config, 4, 16);
     whole.forward_backward();
     TinyModel part(family.config, 1, 16);
-    part.store.zero_gradients(part.stream);
+    test::zero_gradients(part.store, part.stream);
     for (size_t sample = 0; sample < 4; ++sample) {
       std::copy_n(whole.ids.begin() + static_cast<ptrdiff_t>(sample * 16), 16, part.ids.begin());
       std::copy_n(whole.target_ids.begin() + static_cast<ptrdiff_t>(sample * 16), 16, part.target_ids.begin());
@@ -115,26 +115,6 @@ TEST(Invariance, MaskedDocumentsDoNotSeeEachOther) {
       EXPECT_NEAR(together.losses32[i], apart.losses32[i], 1e-5) << family.name << " " << i;
     together.evaluate(false);
     EXPECT_GT(std::abs(together.losses32[15] - apart.losses32[15]), 1e-4) << "without the mask they do";
-  }
-}
-
-TEST(MemoryPlan, IsExactlyWhatTheModelTakes) {
-  for (const Family& family : families()) {
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      for (const Recompute policy : {Recompute::none, Recompute::selective, Recompute::full}) {
-        for (const int threads : {1, 2}) {
-          ModelConfig config = family.config;
-          config.compute = dtype;
-          config.recompute = policy;
-          TinyModel model(config, 3, 16, threads);
-          model.forward_backward();
-          EXPECT_EQ(model.weights.used(), model.weights.capacity());
-          EXPECT_EQ(model.gradients.used(), model.gradients.capacity());
-          EXPECT_EQ(model.activations.used(), model.activations.capacity());
-          EXPECT_EQ(model.scratch.peak(), model.scratch.capacity());
-        }
-      }
-    }
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include "core/rng.h"
 #include "model/chunk.h"
-#include "model/memory_plan.h"
 #include "model/parameters.h"
+#include "zero_gradients.h"
 
 namespace megalith::model::testing {
 
@@ -42,16 +42,14 @@ inline ModelConfig tiny_llama() {
           .init_std = 0.2};
 }
 
-// A model with exactly the memory that the table promises.
 class TinyModel {
  public:
   TinyModel(const ModelConfig& model_config, int64_t batch, int64_t length, int threads = 1)
       : config(model_config),
-        table(memory_of_stage({.config = config, .batch = batch, .length = length, .threads = threads}, 0)),
-        weights("weights", Device::cpu, table.bytes_of("weights")),
-        gradients("gradients", Device::cpu, table.bytes_of("gradients")),
-        activations("activations", Device::cpu, table.bytes_of("activations")),
-        scratch("scratch", Device::cpu, table.bytes_of("scratch")),
+        weights("weights", Device::cpu, kRoom),
+        gradients("gradients", Device::cpu, kRoom),
+        activations("activations", Device::cpu, kRoom),
+        scratch("scratch", Device::cpu, kRoom),
         pool(threads),
         stream(pool),
         parameters(logical_parameters(config)),
@@ -119,7 +117,7 @@ class TinyModel {
   }
 
   double forward_backward() {
-    store.zero_gradients(stream);
+    test::zero_gradients(store, stream);
     forward(context(), 1.0 / static_cast<double>(ids.size()));
     backward(context());
     return mean_loss();
@@ -143,7 +141,7 @@ class TinyModel {
   uint64_t step = 5;
   double gradient_scale = 1.0;
   ModelConfig config;
-  cost::MemoryTable table;
+  static constexpr int64_t kRoom = int64_t{16} << 20;
   Arena weights, gradients, activations, scratch;
   ThreadPool pool;
   Stream stream;

@@ -6,8 +6,9 @@
 
 #include "comm/local/local_world.h"
 #include "core/rng.h"
-#include "train/engine.h"
-#include "train/step.h"
+#include "engine/engine.h"
+#include "plan/rehearsal.h"
+#include "train/state/rank_state.h"
 
 namespace megalith::train::testing {
 
@@ -78,7 +79,7 @@ inline data::StepBatch batch_of(const LayoutCase& test, int64_t step, int64_t da
   return batch;
 }
 
-inline EngineOptions engine_options(const LayoutCase& test) {
+inline engine::EngineOptions engine_options(const LayoutCase& test) {
   return {.stage = {.config = test.config,
                     .layout = test.layout,
                     .batch = test.micro_batch,
@@ -91,10 +92,9 @@ inline EngineOptions engine_options(const LayoutCase& test) {
           .deadline = 60.0};
 }
 
-inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const Arenas& arenas) {
+inline std::vector<std::pair<std::string, int64_t>> unused_bytes(const engine::Arenas& arenas) {
   std::vector<std::pair<std::string, int64_t>> unused;
-  for (const Arena* arena : {&arenas.weights, &arenas.gradients, &arenas.masters, &arenas.moments, &arenas.optimizer,
-                             &arenas.activations, &arenas.reduction, &arenas.scratch, &arenas.batch}) {
+  for (const Arena* arena : arenas.all()) {
     unused.emplace_back(arena->name(), arena->capacity() - arena->peak());
   }
   return unused;
@@ -134,39 +134,46 @@ inline std::map<std::string, std::vector<float>> whole_weights(const std::vector
   return whole;
 }
 
-inline LayoutOutcome train_rank(const LayoutCase& test, comm::World* world) {
-  Engine engine(engine_options(test), world);
+inline engine::Engine make_engine(const engine::EngineOptions& options, comm::World& world) {
+  return engine::Engine(options, world, plan::memory_of_rank(options.stage, world.rank()).arenas);
+}
+
+inline LayoutOutcome train_rank(const LayoutCase& test, comm::World& world) {
+  engine::Engine engine = make_engine(engine_options(test), world);
   const std::string said(1001, 'x');  // more than is told at once
-  MEGALITH_CHECK(engine.tell_all(engine.place() == parallel::Coordinates{} ? said : "") == said, "it was not heard");
+  MEGALITH_CHECK(engine.talk().broadcast(engine.place() == parallel::Coordinates{} ? said : "") == said,
+                 "it was not heard");
   engine.initialise(5);
   const data::StepBatch held_out = batch_of(test, 1000, engine.place().dp);
   LayoutOutcome outcome;
   Progress progress;
   for (int64_t step = 0; step < test.steps; ++step) {
-    run_step(engine, batch_of(test, step, engine.place().dp), {.step = step, .learning_rate = 0.01}, progress);
-    const StepResult result = engine.result_of_step(0);
+    const data::StepBatch batch = batch_of(test, step, engine.place().dp);
+    engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
+    const engine::StepResult result = engine.result_of_step(0);
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.update.gradient_norm);
-    const EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
+    const engine::EvaluationSum sum = engine.evaluate(held_out.micro_batches, held_out.total_weight);
     outcome.validations.push_back(sum.loss / sum.weight);
   }
-  engine.prepare_snapshots();
-  engine.take_snapshot();
+  RankState state(engine);
+  state.prepare_snapshots();
+  state.take_snapshot();
   ThreadPool pool(1);
-  engine.snapshot().finish(pool);
-  outcome.owned = owned_weights(engine.snapshot().image());
+  state.snapshot().finish(pool);
+  outcome.owned = owned_weights(state.snapshot().image());
   outcome.unused = unused_bytes(engine.arenas());
   return outcome;
 }
 
-// What rank 0 saw, and of the unused memory the least of any rank; every rank must have seen the same losses and norms.
+// What rank 0 saw, and of the unused memory the most of any rank; every rank must have seen the same losses and norms.
 inline LayoutOutcome train_on(const LayoutCase& test) {
   std::vector<LayoutOutcome> outcomes(static_cast<size_t>(test.layout.world()));
   if (test.layout.world() == 1) {
-    outcomes.front() = train_rank(test, nullptr);
+    outcomes.front() = train_rank(test, *comm::make_lone_world(Device::cpu));
   } else {
     comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
-      outcomes[static_cast<size_t>(world.rank())] = train_rank(test, &world);
+      outcomes[static_cast<size_t>(world.rank())] = train_rank(test, world);
     });
   }
   LayoutOutcome& first = outcomes.front();
@@ -174,7 +181,7 @@ inline LayoutOutcome train_on(const LayoutCase& test) {
   for (const LayoutOutcome& outcome : outcomes) {
     MEGALITH_CHECK(outcome.losses == first.losses && outcome.norms == first.norms, "ranks do not agree");
     for (size_t i = 0; i < first.unused.size(); ++i) {
-      first.unused[i].second = std::min(first.unused[i].second, outcome.unused[i].second);
+      first.unused[i].second = std::max(first.unused[i].second, outcome.unused[i].second);
     }
   }
   return first;

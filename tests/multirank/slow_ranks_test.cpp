@@ -26,19 +26,25 @@ LayoutCase two_ranks() {
 }
 
 // Steps in which one rank takes longer than the other; what each rank is told of the last one.
-std::vector<StepResult> run_with_slow_rank(int slow) {
+std::vector<engine::StepResult> run_with_slow_rank(int slow) {
   const LayoutCase test = two_ranks();
-  std::vector<StepResult> results(2);
+  std::vector<engine::StepResult> results(2);
   comm::run_local_ranks(2, [&](comm::World& world) {
-    Engine engine(engine_options(test), &world);
+    engine::Engine engine = make_engine(engine_options(test), world);
     engine.initialise(5);
+    Progress progress;
     for (int64_t step = 0; step < 3; ++step) {
       const data::StepBatch batch = batch_of(test, step, engine.place().dp);
-      engine.begin_step(step, batch.total_weight);
-      if (world.rank() == slow) std::this_thread::sleep_for(kDelay);
-      for (size_t i = 0; i < engine.program().schedule.size(); ++i) engine.act(i, batch.micro_batches);
-      engine.end_step(0.01, step + 1);
-      const StepResult result = engine.result_of_step(0);
+      bool is_late = world.rank() == slow;
+      const ops::OpObservation delay(engine.stream(), [&](const ops::OpCall& call) {
+        if (is_late && call.cost.kind == ops::OpKind::product) {
+          std::this_thread::sleep_for(kDelay);
+          is_late = false;
+        }
+      });
+      engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches,
+                      progress);
+      const engine::StepResult result = engine.result_of_step(0);
       EXPECT_EQ(result.spread.has_value(), step > 0) << "the first step has none before it";
       results[static_cast<size_t>(world.rank())] = result;
     }
@@ -48,8 +54,8 @@ std::vector<StepResult> run_with_slow_rank(int slow) {
 
 TEST(SlowRanks, NamesTheSlowRankAndSaysWhoWaited) {
   for (const int slow : {0, 1}) {
-    const std::vector<StepResult> results = run_with_slow_rank(slow);
-    for (const StepResult& result : results) {
+    const std::vector<engine::StepResult> results = run_with_slow_rank(slow);
+    for (const engine::StepResult& result : results) {
       ASSERT_TRUE(result.spread.has_value());
       EXPECT_EQ(result.spread->slowest_rank, slow);
       EXPECT_GE(result.spread->slowest_seconds, kDelaySeconds);
@@ -64,11 +70,13 @@ TEST(SlowRanks, NamesTheSlowRankAndSaysWhoWaited) {
 TEST(SlowRanks, ARankAloneWaitsForNobody) {
   LayoutCase test = two_ranks();
   test.layout = {};
-  Engine engine(engine_options(test));
+  const auto world = comm::make_lone_world(Device::cpu);
+  engine::Engine engine = make_engine(engine_options(test), *world);
   engine.initialise(5);
   Progress progress;
-  run_step(engine, batch_of(test, 0, 0), {.learning_rate = 0.01}, progress);
-  const StepResult result = engine.result_of_step(0);
+  const data::StepBatch batch = batch_of(test, 0, 0);
+  engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
+  const engine::StepResult result = engine.result_of_step(0);
   EXPECT_FALSE(result.wait_seconds.has_value());
   EXPECT_FALSE(result.spread.has_value());
 }

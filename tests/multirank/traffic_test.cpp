@@ -52,7 +52,7 @@ model::ModelConfig llama() {
 constexpr int64_t kGradient = 4;
 constexpr int64_t kStatistic = 4;
 constexpr int64_t kSum = 8;
-constexpr int64_t kSummed = 3;    // over all ranks: norm, loss, requests to stop
+constexpr int64_t kSummed = 5;    // over all ranks: norm, loss, weight of evaluation, requests to stop and to save
 constexpr int64_t kCompared = 2;  // the slowest and the fastest rank
 
 // The sizes of one rank's part.
@@ -192,7 +192,7 @@ Volumes counted_volumes(const parallel::Groups& groups) {
   for (const comm::Communicator* group :
        {groups.world.get(), groups.tensor.get(), groups.context.get(), groups.replicas.get(), groups.pipeline.get(),
         groups.embedding.get(), groups.kv_heads.get()}) {
-    for (int i = 0; group != nullptr && i < comm::kOperations; ++i) {
+    for (int i = 0; i < comm::kOperations; ++i) {
       const auto operation = static_cast<Operation>(i);
       if (group->traffic(operation).calls > 0) volumes[{group->name(), operation}] = group->traffic(operation).bytes;
     }
@@ -215,11 +215,12 @@ struct RankVolumes {
 std::vector<RankVolumes> volumes_of_step(const LayoutCase& test) {
   std::vector<RankVolumes> ranks(static_cast<size_t>(test.layout.world()));
   comm::run_local_ranks(static_cast<int>(test.layout.world()), [&](comm::World& world) {
-    Engine engine(engine_options(test), &world);
+    engine::Engine engine = make_engine(engine_options(test), world);
     engine.initialise(5);
     EXPECT_EQ(describe(counted_volumes(engine.groups())), "") << "before the step";
     Progress progress;
-    run_step(engine, batch_of(test, 0, engine.place().dp), {.learning_rate = 0.01}, progress);
+    const data::StepBatch batch = batch_of(test, 0, engine.place().dp);
+    engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
     engine.result_of_step(0);
     ranks[static_cast<size_t>(world.rank())] = {engine.place(), counted_volumes(engine.groups())};
   });
@@ -334,10 +335,10 @@ TEST(Traffic, OfGroupsOfOneThereIsNone) {
   comm::run_local_ranks(2, [](comm::World& world) {
     const parallel::Groups groups =
         parallel::make_groups(world, {.layout = {.data = 2}, .kv_heads = 1, .tied_embeddings = true});
-    EXPECT_NE(groups.replicas, nullptr);
-    for (const comm::Communicator* absent : {groups.tensor.get(), groups.context.get(), groups.pipeline.get(),
-                                             groups.embedding.get(), groups.kv_heads.get()}) {
-      EXPECT_EQ(absent, nullptr);
+    EXPECT_EQ(groups.replicas->size(), 2);
+    for (const comm::Communicator* other : {groups.tensor.get(), groups.context.get(), groups.pipeline.get(),
+                                            groups.embedding.get(), groups.kv_heads.get()}) {
+      EXPECT_TRUE(other->is_alone()) << other->name();
     }
   });
 }

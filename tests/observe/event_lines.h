@@ -1,11 +1,11 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <string>
 
 #include "core/clock.h"
+#include "core/digest.h"
 
 namespace megalith::test {
 
@@ -25,7 +25,7 @@ struct EventLine {
 };
 
 inline std::string with_crc(const std::string& text) {
-  return fmt::format("{},\"crc\":\"{:016x}\"}}", text, XXH3_64bits(text.data(), text.size()));
+  return fmt::format("{},\"crc\":\"{}\"}}", text, digest_of(text));
 }
 
 inline std::string to_line(const EventLine& line) {

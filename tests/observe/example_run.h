@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/telemetry.h"
-#include "observe/dllogger.h"
-#include "observe/events.h"
+#include "observe/sinks/dllogger.h"
+#include "observe/sinks/events.h"
 
 namespace megalith::test {
 

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "observe/training_log.h"
+#include "observe/logs/training_log.h"
 
 // Lines of any kind are read or counted, and no step time is taken that is none.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

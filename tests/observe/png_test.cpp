@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "observe/palette.h"
-#include "observe/png_font.h"
-#include "observe/png_image.h"
-#include "observe/png_plot.h"
+#include "observe/draw/palette.h"
+#include "observe/draw/png_font.h"
+#include "observe/draw/png_image.h"
+#include "observe/draw/png_plot.h"
 
 namespace megalith::observe {
 namespace {

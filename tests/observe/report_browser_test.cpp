@@ -4,7 +4,7 @@
 
 #include "observe/example_run.h"
 #include "observe/files.h"
-#include "observe/report.h"
+#include "observe/report/report.h"
 #include "temp_dir.h"
 
 namespace megalith::observe {

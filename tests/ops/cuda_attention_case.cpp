@@ -7,55 +7,6 @@ constexpr uint64_t kSeed = 7;
 constexpr uint32_t kSite = 3;
 }  // namespace
 
-std::string describe(const AttentionCase& c) {
-  return fmt::format("batch {} queries {} from {} keys {} heads {}/{} dim {} dropout {} documents of {}, room for {}",
-                     c.batch, c.queries, c.offset(), c.keys, c.heads, c.kv_heads, c.dim, c.dropout, c.document, c.room);
-}
-
-Named inputs_of(const AttentionCase& c) {
-  return {{"q", random_values(c.q_rows() * c.q_cols(), 1)},
-          {"k", random_values(c.k_rows() * c.kv_cols(), 2)},
-          {"v", random_values(c.k_rows() * c.kv_cols(), 3)},
-          {"dout", random_values(c.q_rows() * c.q_cols(), 4)}};
-}
-
-std::vector<int64_t> sample_ids_of(const AttentionCase& c) {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < c.batch; ++i) ids.push_back(500 + 3 * i);
-  return ids;
-}
-
-std::vector<int32_t> starts_of(const AttentionCase& c) {
-  std::vector<int32_t> starts;
-  for (int64_t row = 0; row < c.q_rows(); ++row) {
-    const int64_t position = c.offset() + row % c.queries;
-    starts.push_back(static_cast<int32_t>(c.start_of(row / c.queries, position)));
-  }
-  return starts;
-}
-
-std::vector<int32_t> bounds_of(const AttentionCase& c) {
-  const std::vector<int32_t> starts = starts_of(c);
-  std::vector<int32_t> bounds;
-  for (int64_t row = 0; row < c.q_rows(); ++row) {
-    if (starts[static_cast<size_t>(row)] == row % c.queries) bounds.push_back(static_cast<int32_t>(row));
-  }
-  EXPECT_LE(bounds.size(), c.room);
-  bounds.resize(static_cast<size_t>(c.room + 1), static_cast<int32_t>(c.q_rows()));
-  return bounds;
-}
-
-AttentionShape shape_of(const AttentionCase& c, DType dtype) {
-  return {.dtype = dtype,
-          .batch = c.batch,
-          .heads = c.heads,
-          .kv_heads = c.kv_heads,
-          .query_length = c.queries,
-          .key_length = c.keys,
-          .head_dim = c.dim,
-          .documents = c.room};
-}
-
 AttentionForward AttentionTensors::forward(const AttentionCase& c) const {
   return {.q = q,
           .k = k,

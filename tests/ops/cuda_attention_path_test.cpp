@@ -1,4 +1,4 @@
-#include "ops/cuda/attention_path.h"
+#include "ops/cuda/attention/attention_path.h"
 
 #include <gtest/gtest.h>
 
@@ -35,8 +35,11 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
       traits.has_documents = traits.has_bounds = has_documents;
     };
   };
-  EXPECT_EQ(with(backward(192)), AttentionPath::cudnn);
-  EXPECT_EQ(with(backward(200)), AttentionPath::tensor_cores);
+  EXPECT_EQ(with(backward(256)), AttentionPath::cudnn);
+  EXPECT_EQ(with(backward(384)), AttentionPath::cudnn);
+  for (const int64_t queries : {64, 192, 200, 2112}) {
+    EXPECT_EQ(with(backward(queries)), AttentionPath::tensor_cores) << queries;
+  }
   EXPECT_EQ(with(backward(200, true)), AttentionPath::cudnn);
   EXPECT_EQ(with([](auto& traits) { traits.is_aligned = false; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.head_dim = 20; }), AttentionPath::generic);

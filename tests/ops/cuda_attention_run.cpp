@@ -1,5 +1,6 @@
 #include "ops/cuda_attention_run.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/device.h"
@@ -11,7 +12,7 @@ namespace {
 template <class T>
 Tensor upload_vector(Stream& stream, Arena& arena, const char* name, std::vector<T> values) {
   const Tensor host(values.data(), dtype_of<T>(), Shape{static_cast<int64_t>(values.size())});
-  const Tensor device = arena.allocate(name, host.dtype, host.shape);
+  const Tensor device(GuardedBlock(stream, arena, name, host.bytes()).data(), host.dtype, host.shape, Device::cuda);
   copy(stream, host, device);
   stream.wait();
   return device;
@@ -19,11 +20,28 @@ Tensor upload_vector(Stream& stream, Arena& arena, const char* name, std::vector
 
 }  // namespace
 
-DeviceMatrix::DeviceMatrix(Stream& stream, Arena& arena, const char* name, DType dtype, int64_t rows, int64_t cols)
-    : stream_(&stream), tensor_(arena.allocate(name, dtype, Shape{rows, cols})) {
-  std::vector<std::byte> poison(static_cast<size_t>(tensor_.bytes()), std::byte{0xff});
-  upload(poison);
+GuardedBlock::GuardedBlock(Stream& stream, Arena& arena, const char* name, int64_t bytes)
+    : stream_(&stream),
+      block_(arena.allocate(name, DType::i32, Shape{ceil_div(bytes + 2 * kGuard, size_of(DType::i32))})) {
+  std::vector<int32_t> poison(static_cast<size_t>(block_.elements()), -1);
+  copy(stream, Tensor(poison.data(), block_.dtype, block_.shape), block_);
+  stream.wait();
 }
+
+bool GuardedBlock::is_intact() const {
+  constexpr int64_t kWords = kGuard / size_of(DType::i32);
+  std::vector<int32_t> words(static_cast<size_t>(block_.elements()));
+  copy(*stream_, block_, Tensor(words.data(), block_.dtype, block_.shape));
+  stream_->wait();
+  const auto is_poison = [](int32_t word) { return word == -1; };
+  return std::all_of(words.begin(), words.begin() + kWords, is_poison) &&
+         std::all_of(words.end() - kWords, words.end(), is_poison);
+}
+
+DeviceMatrix::DeviceMatrix(Stream& stream, Arena& arena, const char* name, DType dtype, int64_t rows, int64_t cols)
+    : stream_(&stream),
+      block_(stream, arena, name, rows * cols * size_of(dtype)),
+      tensor_(block_.data(), dtype, Shape{rows, cols}, Device::cuda) {}
 
 void DeviceMatrix::write(const Values& values, int64_t first, int64_t cols) {
   std::vector<std::byte> bytes = download();
@@ -127,6 +145,11 @@ Named GpuAttention::run(const cuda::AttentionPath* path, bool deterministic) {
   outputs["dk"] = dkv().read(first_kv_col(), case_.kv_cols());
   outputs["dv"] = dkv().read(first_kv_col() + case_.kv_cols(), case_.kv_cols());
   return outputs;
+}
+
+bool GpuAttention::is_intact() const {
+  const auto matrices = {&q_, &kv_, &out_, &log_sum_exp_, &dout_, &dq_, &dkv_, &scratch_};
+  return std::all_of(matrices.begin(), matrices.end(), [](const DeviceMatrix* matrix) { return matrix->is_intact(); });
 }
 
 }  // namespace megalith::ops::testing

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/device.h"
-#include "core/rng.h"
 #include "expect_error.h"
 
 namespace megalith::ops::testing {
@@ -17,75 +16,12 @@ constexpr double kToleranceF32 = 1e-5;
 constexpr double kToleranceBf16 = 2e-2;
 constexpr double kToleranceGradient = 1e-6;
 
-// The stream of the runner that is being run on a GPU.
-thread_local Stream* gpu_stream = nullptr;
-
-Device current_device() {
-  return gpu_stream == nullptr ? Device::cpu : Device::cuda;
-}
-
-// Every element size is even, so that any memory is so many bf16.
-Tensor bytes_at(const void* memory, int64_t bytes, Device device) {
-  return Tensor(const_cast<void*>(memory), DType::bf16, Shape{div_exact(bytes, 2)}, device);
-}
-
-void copy_bytes(const void* from, Device from_device, void* to, Device to_device, int64_t bytes) {
-  if (bytes == 0) return;
-  if (gpu_stream == nullptr) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-    return;
-  }
-  copy(*gpu_stream, bytes_at(from, bytes, from_device), bytes_at(to, bytes, to_device));
-  gpu_stream->wait();
-}
-
-double read_element(const void* element, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return *static_cast<const float*>(element);
-    case DType::bf16:
-      return static_cast<float>(*static_cast<const bfloat16*>(element));
-    case DType::f64:
-      return *static_cast<const double*>(element);
-    case DType::i16:
-      return *static_cast<const int16_t*>(element);
-    case DType::i32:
-      return *static_cast<const int32_t*>(element);
-    case DType::i64:
-      return static_cast<double>(*static_cast<const int64_t*>(element));
-  }
-  return 0.0;
-}
-
-void write_element(void* element, DType dtype, double value) {
-  switch (dtype) {
-    case DType::f32:
-      *static_cast<float*>(element) = static_cast<float>(value);
-      break;
-    case DType::bf16:
-      *static_cast<bfloat16*>(element) = bfloat16(static_cast<float>(value));
-      break;
-    case DType::f64:
-      *static_cast<double*>(element) = value;
-      break;
-    case DType::i16:
-      *static_cast<int16_t*>(element) = static_cast<int16_t>(value);
-      break;
-    case DType::i32:
-      *static_cast<int32_t*>(element) = static_cast<int32_t>(value);
-      break;
-    case DType::i64:
-      *static_cast<int64_t*>(element) = static_cast<int64_t>(value);
-      break;
-  }
-}
-
 double tolerance_of(DType dtype) {
   return dtype == DType::f64 ? kToleranceF64 : dtype == DType::f32 ? kToleranceF32 : kToleranceBf16;
 }
 
 double loss_of(const Runner& forward, const Named& inputs, const std::string& output, const Values& seed) {
-  const Named outputs = run_on(1, forward, DType::f64, inputs);
+  const Named outputs = run_in_double(forward, inputs);
   const Values& values = outputs.at(output);
   double loss = 0.0;
   for (size_t i = 0; i < values.size(); ++i) loss += values[i] * seed[i];
@@ -106,101 +42,6 @@ double slope_of(const std::function<double(const Named&)>& loss, const Named& in
 
 }  // namespace
 
-Memory::Memory(const void* from, int64_t bytes) : device_(current_device()), bytes_(bytes) {
-  if (device_ == Device::cpu) {  // of the heap, so that a sanitizer sees its ends
-    data_ = std::shared_ptr<void>(new std::byte[static_cast<size_t>(bytes)],
-                                  [](void* memory) { delete[] static_cast<std::byte*>(memory); });
-  } else {
-    const int64_t size = std::max<int64_t>(bytes, 16);
-    data_ = std::shared_ptr<void>(acquire_device_memory(device_, size, "test"),
-                                  [size](void* memory) { release_device_memory(Device::cuda, memory, size); });
-  }
-  copy_bytes(from, Device::cpu, data_.get(), device_, bytes);
-}
-
-void Memory::read(void* to) const {
-  copy_bytes(data_.get(), device_, to, Device::cpu, bytes_);
-}
-
-namespace {
-
-// NaN (-1 as an integer) where there is no value.
-std::vector<std::byte> image_of(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values* values) {
-  const int64_t size = size_of(dtype);
-  std::vector<std::byte> image(static_cast<size_t>(rows * (cols + gap) * size), std::byte{0xff});
-  if (values == nullptr) return image;
-  MEGALITH_CHECK(static_cast<int64_t>(values->size()) == rows * cols, "{} values for ({}, {})", values->size(), rows,
-                 cols);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < cols; ++c) {
-      write_element(image.data() + (r * (cols + gap) + c) * size, dtype, (*values)[static_cast<size_t>(r * cols + c)]);
-    }
-  }
-  return image;
-}
-
-}  // namespace
-
-Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values* values)
-    : memory_(image_of(dtype, rows, cols, gap, values).data(), rows * (cols + gap) * size_of(dtype)),
-      tensor_(memory_.data(), dtype, Shape{rows, cols}, memory_.device()) {
-  tensor_.row_stride = cols + gap;
-}
-
-Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap) : Buffer(dtype, rows, cols, gap, nullptr) {}
-
-Buffer::Buffer(DType dtype, int64_t rows, int64_t cols, int64_t gap, const Values& values)
-    : Buffer(dtype, rows, cols, gap, &values) {}
-
-Values Buffer::values() const {
-  const int64_t size = size_of(tensor_.dtype);
-  std::vector<std::byte> image(static_cast<size_t>(tensor_.rows() * tensor_.row_stride * size));
-  memory_.read(image.data());
-  Values values;
-  for (int64_t r = 0; r < tensor_.rows(); ++r) {
-    const std::byte* row = image.data() + r * tensor_.row_stride * size;
-    for (int64_t c = 0; c < tensor_.cols(); ++c) values.push_back(read_element(row + c * size, tensor_.dtype));
-    const bool gap_untouched = std::all_of(row + tensor_.cols() * size, row + tensor_.row_stride * size,
-                                           [](std::byte byte) { return byte == std::byte{0xff}; });
-    EXPECT_TRUE(gap_untouched) << "the gap after row " << r << " was written to";
-  }
-  return values;
-}
-
-void write_values(const Tensor& to, const Values& values) {
-  const std::vector<std::byte> image = image_of(to.dtype, to.rows(), to.cols(), 0, &values);
-  const int64_t bytes = to.cols() * size_of(to.dtype);
-  for (int64_t r = 0; r < to.rows(); ++r) {
-    auto* row = static_cast<std::byte*>(to.data) + r * to.row_stride * size_of(to.dtype);
-    copy_bytes(image.data() + r * bytes, Device::cpu, row, to.device, bytes);
-  }
-}
-
-Values read_values(const Tensor& from) {
-  const int64_t size = size_of(from.dtype);
-  std::vector<std::byte> row(static_cast<size_t>(from.cols() * size));
-  Values values;
-  for (int64_t r = 0; r < from.rows(); ++r) {
-    const auto* source = static_cast<const std::byte*>(from.data) + r * from.row_stride * size;
-    copy_bytes(source, from.device, row.data(), Device::cpu, from.cols() * size);
-    for (int64_t c = 0; c < from.cols(); ++c) values.push_back(read_element(row.data() + c * size, from.dtype));
-  }
-  return values;
-}
-
-Buffer vector_of(DType dtype, const Values& values) {
-  return Buffer(dtype, 1, static_cast<int64_t>(values.size()), 0, values);
-}
-
-Values random_values(int64_t count, uint64_t key, double scale) {
-  Values values;
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = scale * normal_at(named_key(key, "test"), static_cast<uint64_t>(i));
-    values.push_back(static_cast<float>(bfloat16(static_cast<float>(value))));
-  }
-  return values;
-}
-
 double relative_error(const Values& actual, const Values& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double difference = 0.0;
@@ -215,6 +56,7 @@ double relative_error(const Values& actual, const Values& expected) {
 Named run_on(int threads, const Runner& runner, DType dtype, const Named& inputs) {
   ThreadPool pool(threads);
   Stream stream(pool);
+  const MadeOn made_on(stream);
   return runner(stream, dtype, inputs);
 }
 
@@ -226,12 +68,7 @@ bool has_gpu() {
 Named run_on_gpu(const Runner& runner, DType dtype, const Named& inputs) {
   ThreadPool pool(1);
   Stream stream(pool, Device::cuda);
-  struct Current {
-    explicit Current(Stream& stream) { gpu_stream = &stream; }
-    ~Current() { gpu_stream = nullptr; }
-    Current(const Current&) = delete;
-    Current& operator=(const Current&) = delete;
-  } const current(stream);
+  const MadeOn made_on(stream);
   Named outputs = runner(stream, dtype, inputs);
   stream.wait();
   return outputs;
@@ -245,11 +82,11 @@ std::vector<Named> run_everywhere(const Runner& runner, DType dtype, const Named
 
 namespace {
 
-void expect_close(const Named& actual, const Named& expected, DType dtype, const char* where) {
+// A tolerance of 0 asks for the very same values.
+void expect_close(const Named& actual, const Named& expected, double tolerance, const std::string& where) {
   for (const auto& [name, values] : expected) {
     const double error = relative_error(actual.at(name), values);
-    EXPECT_TRUE(error <= tolerance_of(dtype))
-        << name << " in " << name_of(dtype) << " on the " << where << ": relative error " << error;
+    EXPECT_TRUE(error <= tolerance) << name << " in " << where << ": relative error " << error;
   }
 }
 
@@ -258,22 +95,6 @@ void expect_identical(const Named& actual, const Named& expected, DType dtype, c
     ASSERT_EQ(actual.at(name).size(), values.size());
     EXPECT_EQ(std::memcmp(actual.at(name).data(), values.data(), values.size() * sizeof(double)), 0)
         << name << " in " << name_of(dtype) << " differs between " << between;
-  }
-}
-
-}  // namespace
-
-void expect_matches(const Runner& runner, const Reference& reference, const Named& inputs) {
-  const Named expected = reference(inputs);
-  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    expect_close(run_on(2, runner, dtype, inputs), expected, dtype, "CPU");
-  }
-  expect_same_on_any_threads(runner, inputs);
-  if (!has_gpu()) return;
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    const Named first = run_on_gpu(runner, dtype, inputs);
-    expect_close(first, expected, dtype, "GPU");
-    expect_identical(run_on_gpu(runner, dtype, inputs), first, dtype, "two runs on the GPU");
   }
 }
 
@@ -286,13 +107,41 @@ void expect_same_on_any_threads(const Runner& runner, const Named& inputs) {
   }
 }
 
-void expect_gradients(const Runner& forward, const Runner& backward, const Named& inputs, const std::string& output) {
-  const Named outputs = run_on(1, forward, DType::f64, inputs);
-  const Values seed = random_values(static_cast<int64_t>(outputs.at(output).size()), 77);
+void expect_matches(const Runner& runner, const Reference& reference, const Named& inputs, bool is_exact) {
+  const Named expected = reference(inputs);
+  const auto tolerance = [&](DType dtype) { return is_exact ? 0.0 : tolerance_of(dtype); };
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    expect_close(run_on(2, runner, dtype, inputs), expected, tolerance(dtype),
+                 fmt::format("{} on the CPU", name_of(dtype)));
+  }
+  expect_same_on_any_threads(runner, inputs);
+  if (!has_gpu()) return;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Named first = run_on_gpu(runner, dtype, inputs);
+    expect_close(first, expected, tolerance(dtype), fmt::format("{} on the GPU", name_of(dtype)));
+    expect_identical(run_on_gpu(runner, dtype, inputs), first, dtype, "two runs on the GPU");
+  }
+}
+
+}  // namespace
+
+void expect_matches(const Runner& runner, const Reference& reference, const Named& inputs) {
+  expect_matches(runner, reference, inputs, false);
+}
+
+void expect_matches(const OpCase& c) {
+  const Reference in_double = [&](const Named& inputs) { return run_in_double(c.run, inputs); };
+  expect_matches(c.run, c.expected ? c.expected : in_double, c.inputs(), c.is_exact);
+}
+
+void expect_gradients(const OpCase& c) {
+  const Named inputs = c.inputs();
+  const Named outputs = run_in_double(c.run, inputs);
+  const Values seed = random_values(static_cast<int64_t>(outputs.at(c.output).size()), 77);
   Named backward_inputs = inputs;
-  backward_inputs["d" + output] = seed;
-  const Named gradients = run_on(1, backward, DType::f64, backward_inputs);
-  const auto loss = [&](const Named& changed) { return loss_of(forward, changed, output, seed); };
+  backward_inputs["d" + c.output] = seed;
+  const Named gradients = run_in_double(c.backward, backward_inputs);
+  const auto loss = [&](const Named& changed) { return loss_of(c.run, changed, c.output, seed); };
 
   for (const auto& [name, values] : inputs) {
     const auto found = gradients.find("d" + name);

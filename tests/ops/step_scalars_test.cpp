@@ -5,35 +5,25 @@
 namespace megalith::ops::testing {
 namespace {
 
-Runner weigh(double total) {
-  return [total](Stream& stream, DType, const Named&) {
-    const Placed<StepScalars> scalars(StepScalars{});
-    const Placed<double> total_weight(total);
-    set_step_scalars(stream, {.scalars = scalars.data(), .values = {.step = 5, .gradient_scale = 3.0}});
-    weigh_step(stream, {.scalars = scalars.data(), .total_weight = total_weight.data()});
-    const StepScalars values = scalars.value();
-    return Named{{"step", {static_cast<double>(values.step)}}, {"gradient_scale", {values.gradient_scale}}};
-  };
+TEST(StepScalars, RefuseWhatIsNotThere) {
+  ThreadPool pool(1);
+  Stream stream(pool);
+  StepScalars scalars;
+  const double weight = 1.0;
+  expect_refused([&] { set_step_scalars(stream, {}); });
+  expect_refused([&] { set_number(stream, {}); });
+  expect_refused([&] { weigh_step(stream, {.scalars = &scalars}); });
+  expect_refused([&] { weigh_step(stream, {.total_weight = &weight}); });
+  EXPECT_NO_THROW(weigh_step(stream, {.scalars = &scalars, .total_weight = &weight}));
 }
 
-TEST(StepScalars, TheGradientScaleIsOneOverTheWeight) {
-  for (const Named& out : run_everywhere(weigh(48.0), DType::f32, {})) {
-    EXPECT_EQ(out.at("gradient_scale")[0], 1.0 / 48.0);
-    EXPECT_EQ(out.at("step")[0], 5.0);
-  }
-}
-
-TEST(StepScalars, WhereNoTokenCountsItIsZero) {
-  for (const Named& out : run_everywhere(weigh(0.0), DType::f32, {})) EXPECT_EQ(out.at("gradient_scale")[0], 0.0);
-}
-
-TEST(StepScalars, ANumberIsSet) {
-  const Runner set = [](Stream& stream, DType, const Named&) {
-    const Placed<double> number(7.0);
-    set_number(stream, {.number = number.data(), .value = 1.0 / 3.0});
-    return Named{{"number", {number.value()}}};
-  };
-  for (const Named& out : run_everywhere(set, DType::f32, {})) EXPECT_EQ(out.at("number")[0], 1.0 / 3.0);
+TEST(Sum, IsOneNumber) {
+  ThreadPool pool(1);
+  Stream stream(pool);
+  const Buffer x = vector_of(DType::f32, {1.0, 2.0}), two(DType::f64, 1, 2), strided(DType::f32, 2, 2, 1);
+  const Buffer total(DType::f64, 1, 1);
+  expect_refused([&] { sum(stream, {.x = x.vector(), .total = two.vector()}); });
+  expect_refused([&] { sum(stream, {.x = strided.tensor(), .total = total.vector()}); });
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ class OptimizerTest : public ::testing::Test {
   }
 
   const ops::UpdateScalars& update(double learning_rate, int64_t count) {
-    optimizer_->update(stream_, learning_rate, count);
+    optimizer_->measure(stream_, learning_rate, count);
+    optimizer_->apply(stream_);
     return *static_cast<const ops::UpdateScalars*>(optimizer_->scalars().data);
   }
 

@@ -28,11 +28,9 @@ class RankOptimizer {
   }
 
   double update(LayoutRank& rank, int64_t step) {
-    SumOverRanks sum;
-    if (rank.groups.world) {
-      sum = [&](Stream& stream, const Tensor& value) { rank.groups.world->all_reduce(stream, value).wait(stream); };
-    }
-    optimizer.update(rank.stream, kRate, step + 1, sum);
+    optimizer.measure(rank.stream, kRate, step + 1);
+    rank.groups.world->all_reduce(rank.stream, optimizer.squared_norm()).wait(rank.stream);
+    optimizer.apply(rank.stream);
     return static_cast<const ops::UpdateScalars*>(optimizer.scalars().data)->gradient_norm;
   }
 

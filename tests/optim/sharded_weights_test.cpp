@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "optim/rank_optimizer.h"
-#include "parallel/data_parallel_actions.h"
+#include "parallel/schedule/data_parallel_actions.h"
 
 namespace megalith::optim::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/rng.h"
 #include "parallel/layout.h"
-#include "parallel/parameter_store.h"
+#include "parallel/placement/parameter_store.h"
 
 namespace megalith::parallel {
 namespace {

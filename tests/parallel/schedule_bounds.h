@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "parallel/layout.h"
-#include "parallel/schedule.h"
+#include "parallel/schedule/schedule.h"
 
 // What a schedule holds at once: as its formula says, and as counted.
 

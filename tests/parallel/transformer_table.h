@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "parallel/layout_check.h"
-#include "parallel/parameter_table.h"
+#include "parallel/placement/parameter_table.h"
 
 namespace megalith::parallel::testing {
 

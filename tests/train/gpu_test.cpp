@@ -5,12 +5,13 @@
 #include <map>
 
 #include "core/device.h"
+#include "engine/engine.h"
 #include "expect_error.h"
 #include "model/golden_model.h"
 #include "model/tiny_model.h"
+#include "plan/rehearsal.h"
 #include "temp_dir.h"
 #include "tiny_run.h"
-#include "train/engine.h"
 
 #define MEGALITH_GPU_OR_SKIP() \
   if (find_accelerators().empty()) GTEST_SKIP() << "skipped: there is no GPU that this build can use"
@@ -22,7 +23,7 @@ using ::megalith::testing::TempDir;
 using model::testing::Golden;
 
 template <class T>
-std::vector<double> values_of(Engine& engine, const Tensor& tensor) {
+std::vector<double> values_of(engine::Engine& engine, const Tensor& tensor) {
   std::vector<T> values(static_cast<size_t>(tensor.elements()));
   copy(engine.stream(), tensor, Tensor(values.data(), tensor.dtype, tensor.shape));
   engine.stream().wait();
@@ -31,11 +32,11 @@ std::vector<double> values_of(Engine& engine, const Tensor& tensor) {
   return wide;
 }
 
-std::vector<double> download(Engine& engine, const Tensor& tensor) {
+std::vector<double> download(engine::Engine& engine, const Tensor& tensor) {
   return tensor.dtype == DType::f64 ? values_of<double>(engine, tensor) : values_of<float>(engine, tensor);
 }
 
-void upload(Engine& engine, const std::vector<float>& values, const Tensor& to) {
+void upload(engine::Engine& engine, const std::vector<float>& values, const Tensor& to) {
   dispatch_float(to.dtype, [&]<class T>(std::type_identity<T>) {
     std::vector<T> narrow(static_cast<size_t>(to.elements()));
     for (size_t i = 0; i < values.size(); ++i) narrow[i] = T(values[i]);
@@ -75,9 +76,10 @@ struct FirstStep {
 // The first step of a golden model, from its weights as they are in `weights`.
 FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, DType compute, DType weights) {
   config.compute = compute;
-  Engine engine(
-      {.stage = {
-           .config = config, .batch = model::testing::kBatch, .length = model::testing::kLength, .device = device}});
+  const engine::StageRequest request{
+      .config = config, .batch = model::testing::kBatch, .length = model::testing::kLength, .device = device};
+  const auto world = comm::make_lone_world(device);
+  engine::Engine engine({.stage = request}, *world, plan::memory_of_rank(request, 0).arenas);
   for (const parallel::Parameter& parameter : engine.parameters().all()) {
     std::vector<float> values =
         golden.floats("weights/" + parameter.spec->name, model::testing::unpadded(config, *parameter.spec));
@@ -87,9 +89,9 @@ FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, D
     upload(engine, values, parameter.weight);
   }
   const data::MicroBatch batch = first_batch(golden);
-  engine.make_plans(batch);
-  engine.begin_step(0, static_cast<double>(batch.inputs.size()));
-  for (size_t i = 0; i < engine.program().schedule.size(); ++i) engine.act(i, {batch});
+  engine.tune(batch);
+  Progress progress;
+  engine.run_step({.weight = static_cast<double>(batch.inputs.size())}, {batch}, progress);
   FirstStep step;
   for (const parallel::Parameter& parameter : engine.parameters().all()) {
     std::vector<double>& gradient = step.gradients[parameter.spec->name];
@@ -99,7 +101,6 @@ FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, D
       std::fill_n(gradient.begin() + config.query_width(), config.kv_width(), 0.0);
     }
   }
-  engine.end_step(0.0, 1);
   step.loss = engine.result_of_step(0).loss;
   return step;
 }
@@ -114,7 +115,7 @@ std::vector<GoldenModel> golden_models() {
 }
 
 // Against the CPU in fp64, which Golden.* holds to PyTorch; from the same weights, so that what is compared is how a
-// step is computed. Tolerances of DESIGN.md 6.
+// step is computed. Tolerances of docs/design.md, section 6.
 void expect_agreement(Device device, DType compute, double loss_tolerance, double gradient_tolerance) {
   for (const GoldenModel& one : golden_models()) {
     Golden golden(one.file);
@@ -179,17 +180,17 @@ TEST(Gpu, DocumentsAgreeWithTheCpuHoweverMany) {
   const data::MicroBatch many = batch_of_documents(kDocumentsLength, 11, config.vocabulary);
   const auto gradients_of = [&](Device device, DType compute, int steps) {
     config.compute = compute;
-    Engine engine(
-        {.stage = {.config = config, .batch = 2, .length = kDocumentsLength, .micro_batches = 2, .device = device},
-         .deterministic = false});
+    const engine::StageRequest request{
+        .config = config, .batch = 2, .length = kDocumentsLength, .micro_batches = 2, .device = device};
+    const auto world = comm::make_lone_world(device);
+    engine::Engine engine({.stage = request, .deterministic = false}, *world, plan::memory_of_rank(request, 0).arenas);
     engine.initialise(7);
-    engine.make_plans(few);
+    engine.tune(few);
     std::vector<double> gradients;
+    Progress progress;
     for (int step = 0; step < steps; ++step) {
-      engine.begin_step(step, 1e3);
       const std::vector<data::MicroBatch> batches = step % 2 == 0 ? std::vector{few, many} : std::vector{many, few};
-      for (size_t i = 0; i < engine.program().schedule.size(); ++i) engine.act(i, batches);
-      engine.end_step(0.0, step + 1);
+      engine.run_step({.step = step, .weight = 1e3}, batches, progress);
       gradients.clear();
       for (const parallel::Parameter& parameter : engine.parameters().all()) {
         if (!parameter.spec->name.ends_with("weight")) continue;
@@ -244,6 +245,25 @@ TEST_P(GpuRun, FollowsTheCpu) {
   EXPECT_NEAR(*recomputing.train_loss, *on_gpu.train_loss, 1e-2 * *on_gpu.train_loss);
   const Summary one_by_one = train_on_gpu(dir_ / "ones", {"model.micro_batch_size=1"});
   EXPECT_NEAR(*one_by_one.train_loss, *on_gpu.train_loss, 1e-2 * *on_gpu.train_loss);
+}
+
+// On both sides of cuDNN's tiles of queries.
+TEST_P(GpuRun, FollowsTheCpuAtAnyLength) {
+  MEGALITH_GPU_OR_SKIP();
+  for (const int length : {40, 64, 128, 192, 320}) {
+    SCOPED_TRACE(fmt::format("{} tokens", length));
+    const std::vector<std::string> overrides{fmt::format("model.encoder_seq_length={}", length),
+                                             "model.hidden_size=320",
+                                             "model.num_attention_heads=4",
+                                             "model.hidden_dropout=0",
+                                             "model.attention_dropout=0",
+                                             "model.data.data_impl=mock",
+                                             "trainer.max_steps=3",
+                                             "model.optim.lr=0.001"};
+    const Summary on_gpu = train_on_gpu(dir_ / fmt::format("gpu{}", length), overrides);
+    const Summary on_cpu = train_quietly(tiny_run(GetParam(), dir_ / fmt::format("cpu{}", length), overrides));
+    EXPECT_NEAR(*on_gpu.train_loss, *on_cpu.train_loss, 1e-2 * *on_cpu.train_loss);
+  }
 }
 
 TEST_P(GpuRun, SavesWhatTheCpuCanGoOnWith) {

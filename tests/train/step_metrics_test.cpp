@@ -8,10 +8,11 @@
 namespace megalith::train::testing {
 namespace {
 
-const StepResult kResult{.loss = 6.25, .backward_seconds = 0.25, .update = {.gradient_norm = 3.0}};
+const engine::StepResult kResult{.loss = 6.25, .backward_seconds = 0.25, .update = {.gradient_norm = 3.0}};
 
-StepReport report(const StepResult& result, int64_t step, double seconds) {
+StepReport report(const engine::StepResult& result, int64_t step, double seconds) {
   return {.step = step,
+          .samples = 4,
           .consumed_samples = 4 * (step + 1),
           .learning_rate = 0.01,
           .seconds = seconds,
@@ -80,15 +81,15 @@ TEST(StepMetrics, MfuIsOfOneRankAndFloorIsTheMeasuredOne) {
 }
 
 TEST(StepMetrics, ACpuHasNoPeak) {
-  EngineOptions options;
+  engine::EngineOptions options;
   options.stage.device = Device::cpu;
   EXPECT_FALSE(peak_tflops_of(options).has_value());
 }
 
 TEST(StepMetrics, RanksAndSkippedSteps) {
-  StepResult result = kResult;
+  engine::StepResult result = kResult;
   result.wait_seconds = 0.0625;
-  result.spread = RankSpread{.slowest_rank = 3, .slowest_seconds = 0.5, .fastest_seconds = 0.375};
+  result.spread = engine::RankSpread{.slowest_rank = 3, .slowest_seconds = 0.5, .fastest_seconds = 0.375};
   result.update.skipped = true;
   const Metrics metrics = StepMetrics(tiny_run(kTinyGpt, "unused"), {}).of_step(report(result, 0, 1.0));
   EXPECT_EQ(number(metrics, "communication_exposed"), 0.0625);

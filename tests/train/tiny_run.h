@@ -8,12 +8,13 @@
 
 #include "config/load.h"
 #include "config/validate.h"
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 #include "core/rng.h"
-#include "data/indexed_dataset_writer.h"
+#include "data/write_dataset.h"
 #include "final_state.h"
+#include "plan/run_request.h"
 #include "temp_dir.h"
-#include "train/session.h"
+#include "train/run/session.h"
 
 namespace megalith::train::testing {
 
@@ -62,16 +63,15 @@ model:
 inline std::string tiny_dataset() {
   static const ::megalith::testing::TempDir dir;
   static const std::string prefix = [] {
-    data::IndexedDatasetWriter writer((dir / "tiny").string(), 257);
+    std::vector<std::vector<int32_t>> documents;
     for (uint32_t document = 0; document < 120; ++document) {
-      std::vector<int32_t> tokens;
+      std::vector<int32_t>& tokens = documents.emplace_back();
       for (uint32_t i = 0; i < 10 + document % 30; ++i) {
         tokens.push_back(static_cast<int32_t>('a' + philox(document, {i, 0, 0, 0})[0] % 16));
       }
       tokens.push_back(256);
-      writer.add_document(tokens);
     }
-    writer.finish();
+    test::write_dataset((dir / "tiny").string(), 257, documents);
     return (dir / "tiny").string();
   }();
   return prefix;
@@ -92,7 +92,8 @@ inline Summary train_quietly(const config::Run& run) {
   const std::ostringstream sink;
   std::streambuf* const kept = std::cout.rdbuf(sink.rdbuf());
   try {
-    const Summary summary = train(run, {});
+    const auto world = comm::make_lone_world(plan::device_of(run.trainer));
+    const Summary summary = train(run, {}, *world);
     std::cout.rdbuf(kept);
     disarm_failpoints();
     return summary;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <set>
 
+#include "comm/store/rendezvous.h"
 #include "core/clock.h"
 
 namespace megalith::comm {
@@ -45,10 +46,6 @@ Milliseconds milliseconds_until(double moment) {
 // the second text.
 bool is_time_out(const std::string& text) {
   return text.find("Timed out waiting") != std::string::npos || text.find("Application timeout") != std::string::npos;
-}
-
-std::string last_word_key(int rank) {
-  return fmt::format("rank/{}/last word", rank);
 }
 
 class Traveller {

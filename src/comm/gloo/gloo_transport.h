@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "comm/store.h"
-#include "comm/transport.h"
+#include "comm/host/transport.h"
+#include "comm/store/store.h"
 
 namespace gloo {
 class Context;

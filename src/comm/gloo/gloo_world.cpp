@@ -1,7 +1,7 @@
 #include "comm/gloo/gloo_transport.h"
-#include "comm/host_world.h"
-#include "comm/rendezvous.h"
-#include "comm/socket.h"
+#include "comm/host/host_world.h"
+#include "comm/store/rendezvous.h"
+#include "comm/store/socket.h"
 
 namespace megalith::comm {
 

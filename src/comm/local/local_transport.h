@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/transport.h"
+#include "comm/host/transport.h"
 
 namespace megalith::comm {
 

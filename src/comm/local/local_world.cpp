@@ -3,7 +3,7 @@
 #include <exception>
 #include <thread>
 
-#include "comm/host_world.h"
+#include "comm/host/host_world.h"
 #include "comm/local/local_transport.h"
 
 namespace megalith::comm {

@@ -4,8 +4,8 @@
 
 #include "comm/nccl/nccl_check.h"
 #include "comm/nccl/nccl_communicator.h"
-#include "comm/rendezvous.h"
-#include "comm/socket.h"
+#include "comm/store/rendezvous.h"
+#include "comm/store/socket.h"
 #include "comm/world.h"
 #include "core/cuda/check.h"
 
@@ -15,7 +15,7 @@ namespace {
 class NcclWorld final : public World {
  public:
   NcclWorld(const JoinOptions& options, std::shared_ptr<const RankPlaces> places)
-      : World(options.rank, std::move(places), std::make_shared<StoreBoard>(*options.store)),
+      : World(options.rank, std::move(places), std::make_shared<StoreBoard>(*options.store), Device::cuda),
         store_(*options.store),
         deadline_(options.start_deadline),
         watchdog_(std::make_shared<NcclWatchdog>(options.device_index)) {}
@@ -23,11 +23,12 @@ class NcclWorld final : public World {
   void throw_if_failed() override { watchdog_->throw_if_failed(); }
 
  private:
-  std::unique_ptr<Communicator> connect(Group group, const std::string& key) override {
+  std::unique_ptr<Communicator> connect(Group group) override {
+    const std::string key = next_key(group);
     const auto size = static_cast<int>(group.ranks.size());
     NcclCommunicator::Connection connection{.arrivals = Arrivals(store_, key, group.member, size),
                                             .deadline = deadline_};
-    if (size > 1) connection.id = id_of(group, key);
+    connection.id = id_of(group, key);
     return std::make_unique<NcclCommunicator>(std::move(group), std::move(connection), watchdog_);
   }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/prepare/json/utf8_check.h"
+#include "data/tokenizer/utf8_stream.h"
 
 namespace megalith::data {
 
@@ -39,6 +41,20 @@ int64_t EncodedBatch::bytes() const {
   return static_cast<int64_t>(sum);
 }
 
+std::vector<int32_t> ids_of(const EncodedBatch::Key& key) {
+  std::vector<int32_t> ids(static_cast<size_t>(key.token_count));
+  if (key.tokens.size() == ids.size() * sizeof(int32_t)) {
+    std::memcpy(ids.data(), key.tokens.data(), key.tokens.size());
+    return ids;
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    uint16_t id = 0;
+    std::memcpy(&id, key.tokens.data() + i * sizeof(id), sizeof(id));
+    ids[i] = id;
+  }
+  return ids;
+}
+
 BatchEncoder::BatchEncoder(const Tokenizer& tokenizer, const EncodeOptions& options)
     : tokenizer_(tokenizer),
       options_(options),
@@ -52,6 +68,21 @@ int64_t BatchEncoder::encode_text(std::string_view text, std::vector<int32_t>& i
   return 0;
 }
 
+bool BatchEncoder::make_valid(std::string_view& text, BadPlace& place) {
+  Utf8Check check;
+  check.add(text);
+  if (check.valid()) return true;
+  if (options_.bad_text == BadText::replace) {
+    repaired_ = replace_ill_formed_utf8(text);
+    text = repaired_;
+    return true;
+  }
+  const std::string_view before = text.substr(0, static_cast<size_t>(check.bad_offset()));
+  place.line += std::count(before.begin(), before.end(), '\n');
+  place.offset += std::ssize(before);
+  return false;
+}
+
 bool BatchEncoder::add_document(EncodedBatch& out, std::optional<std::string_view> text, BadPlace place) {
   std::vector<size_t>& begins = begins_;
   begins.clear();
@@ -63,6 +94,7 @@ bool BatchEncoder::add_document(EncodedBatch& out, std::optional<std::string_vie
     out.bad.push_back(std::move(place));
     return false;
   };
+  if (text && !make_valid(*text, place)) return refuse(BadLine::invalid_utf8, "");
   int64_t text_bytes = 0;
   int64_t special_texts = 0;
   for (size_t key = 0; key < ids_.size(); ++key) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "data/prepare/batch_reader.h"
-#include "data/prepare/document_fields.h"
-#include "data/token_type.h"
-#include "data/tokenizer.h"
+#include "data/files/token_type.h"
+#include "data/prepare/json/document_fields.h"
+#include "data/prepare/read/batch_reader.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace megalith::data {
 
@@ -63,6 +63,9 @@ struct EncodedBatch {
 // Ids as they are stored. Internal error for one outside of the vocabulary.
 std::vector<std::byte> stored_tokens(const std::vector<int32_t>& ids, TokenType type, int64_t vocab_size);
 
+// The other way round.
+std::vector<int32_t> ids_of(const EncodedBatch::Key& key);
+
 // Turns batches of whole documents into tokens; one for each thread.
 class BatchEncoder {
  public:
@@ -75,6 +78,8 @@ class BatchEncoder {
   void encode_paragraphs(const RawBatch& batch, EncodedBatch& out);
   // False if a document cannot be taken; `bad` then says why.
   bool add_document(EncodedBatch& out, std::optional<std::string_view> text, BadPlace place);
+  // Text that is not from JSON: false if it is no UTF-8 and may not be repaired, with the place of the first bad byte.
+  bool make_valid(std::string_view& text, BadPlace& place);
   int64_t encode_text(std::string_view text, std::vector<int32_t>& ids) const;
   void store(EncodedBatch& out);
 
@@ -84,6 +89,7 @@ class BatchEncoder {
   std::optional<DocumentFields> fields_;   // made when the first JSON comes
   std::vector<std::vector<int32_t>> ids_;  // per key
   std::vector<size_t> begins_;             // of the document in ids_, per key
+  std::string repaired_;                   // a text with U+FFFD for what was no UTF-8
 };
 
 }  // namespace megalith::data

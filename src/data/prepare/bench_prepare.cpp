@@ -10,9 +10,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/rng.h"
-#include "data/prepare/document_fields.h"
+#include "data/prepare/json/document_fields.h"
 #include "data/prepare/prepare.h"
-#include "data/prepare/publish.h"
 
 namespace megalith::data {
 
@@ -102,7 +101,7 @@ BenchPrepareResult bench_prepare(const Tokenizer& tokenizer, const BenchPrepareO
     const std::string file = compressed(json_lines_of(text, options), options.compression_level);
     for (int i = 0; i < options.threads; ++i) {
       prepare_options.inputs.push_back((folder / fmt::format("part{}.jsonl.zst", i)).string());
-      publish_text(prepare_options.inputs.back(), file);
+      replace_file(prepare_options.inputs.back(), file);
     }
     result.compressed_bytes = std::ssize(file) * options.threads;
   }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace megalith::data {
 

@@ -11,12 +11,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/digest.h"
 #include "core/error.h"
-#include "data/prepare/batch_reader.h"
-#include "data/prepare/digest.h"
-#include "data/prepare/long_document.h"
+#include "core/file.h"
+#include "core/file_lock.h"
 #include "data/prepare/prepare_config.h"
-#include "data/prepare/publish.h"
+#include "data/prepare/read/batch_reader.h"
+#include "data/prepare/read/long_document.h"
 
 namespace megalith::data {
 
@@ -82,7 +83,7 @@ class Copy {
     const std::filesystem::path part = std::filesystem::path(output_.path) += ".part";
     File file = File::open_for_appending(part);
     lock_or_refuse(file);
-    truncate(file, 0);
+    file.truncate(0);
     file_ = &file;
     try {
       for (const InputFile& input : output_.inputs) add(input);
@@ -96,7 +97,7 @@ class Copy {
     const nlohmann::ordered_json record{
         {"config", config_},      {"bytes", counts_.bytes_out},   {"xxh3", digest_.hex()},
         {"lines", counts_.lines}, {"filtered", counts_.filtered}, {"skipped", counts_.skipped.to_json()}};
-    publish_text(record_, record.dump(1) + "\n");
+    replace_file(record_, record.dump(1) + "\n");
     publish(part, output_.path);
     return std::move(counts_);
   }
@@ -114,7 +115,7 @@ class Copy {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data || options_.on_error == OnError::fail) throw;
       if (options_.warn) options_.warn(fmt::format("{}; the file is left out", error.what()));
-      truncate(*file_, begin);
+      file_->truncate(begin);
       digest_ = digest_before;
       counts_ = counts_before;
       counts_.skipped.add(BadLine::damaged_file, input.path.string());
@@ -172,7 +173,7 @@ class Copy {
     if (!part.last_part) return;
     ++line_number;
     if (!judge_long_line(input, line_number)) {
-      truncate(*file_, long_line_->begin);
+      file_->truncate(long_line_->begin);
       counts_.bytes_out = long_line_->begin;
       digest_ = long_line_->digest;
       ends_with_newline = long_line_->ended_with_newline;

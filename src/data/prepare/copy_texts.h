@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "data/prepare/document_fields.h"
-#include "data/prepare/input_list.h"
+#include "data/prepare/json/document_fields.h"
 #include "data/prepare/prepare.h"
+#include "data/prepare/read/input_list.h"
 
 namespace megalith::data {
 

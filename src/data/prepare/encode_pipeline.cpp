@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "data/prepare/long_document.h"
+#include "data/prepare/read/long_document.h"
 
 namespace megalith::data {
 
@@ -115,7 +115,8 @@ class Pipeline {
     try {
       if (!unit.reader) {
         check_unchanged(unit.unit.file);
-        unit.reader = std::make_unique<BatchReader>(unit.unit.file.path, unit.unit.cut, options);
+        unit.reader =
+            std::make_unique<BatchReader>(unit.unit.file.path, unit.unit.open(options.read), unit.unit.cut, options);
       }
       RawBatch batch = unit.reader->next();
       if (batch.last) check_unchanged(unit.unit.file);
@@ -180,6 +181,16 @@ class Pipeline {
 };
 
 }  // namespace
+
+std::string describe_bad(const PipelineUnit& unit, int64_t line, const BadPlace& bad) {
+  const std::string byte = unit.parquet ? "" : fmt::format(": byte {}", bad.offset);
+  return fmt::format("{}{}: {}{}{}", unit.place(line), byte, name_of(bad.kind), bad.detail.empty() ? "" : ": ",
+                     bad.detail);
+}
+
+void refuse_line(const PipelineUnit& unit, int64_t line, const BadPlace& bad) {
+  data_error("{}; --on-error skip leaves such lines out", describe_bad(unit, line, bad));
+}
 
 void run_pipeline(const Tokenizer& tokenizer, const PipelineOptions& options, PipelineEnds& ends) {
   if (options.threads < 1) user_error("{} threads cannot work", options.threads);

@@ -5,24 +5,17 @@
 #include <string>
 
 #include "data/prepare/batch_encoder.h"
-#include "data/prepare/input_list.h"
+#include "data/prepare/input_units.h"
 
 namespace megalith::data {
-
-// One input file on its way through.
-struct PipelineUnit {
-  int64_t id = 0;
-  InputFile file;
-  Cut cut = Cut::lines;
-};
 
 // A batch as it comes out, in the order of the inputs.
 struct PipelineBatch {
   EncodedBatch encoded;
-  int64_t consumed = 0;  // bytes of the file used up to here
+  int64_t consumed = 0;  // bytes of the unit used up to here
   bool byte_order_mark = false;
   bool last = false;   // of its unit
-  std::string damage;  // not empty: the file cannot be read further; this batch is the last one and empty
+  std::string damage;  // not empty: the unit cannot be read further; this batch is the last one and empty
 };
 
 // Where units come from and batches go to. Calls come one at a time (from any thread), in order.
@@ -40,6 +33,11 @@ struct PipelineOptions {
   int threads = 1;
   int64_t pending_bytes_per_thread = int64_t{32} << 20;  // finished batches that wait for an earlier one
 };
+
+// File, line and byte of a bad line, or file, row group and row, and what is wrong there.
+std::string describe_bad(const PipelineUnit& unit, int64_t line, const BadPlace& bad);
+// Data error that says so.
+[[noreturn]] void refuse_line(const PipelineUnit& unit, int64_t line, const BadPlace& bad);
 
 // Reads, encodes and hands over with `threads` threads, the caller's among them. Any thread reads the next batch of the
 // earliest file that nobody else reads from, encodes it, and, when the batch that has to come out next is there, hands

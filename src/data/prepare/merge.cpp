@@ -4,13 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/digest.h"
 #include "core/error.h"
-#include "data/indexed_dataset.h"
-#include "data/prepare/digest.h"
-#include "data/prepare/index_stream.h"
-#include "data/prepare/input_list.h"
+#include "core/file.h"
+#include "core/file_lock.h"
+#include "data/files/indexed_dataset.h"
 #include "data/prepare/prepare_config.h"
-#include "data/prepare/publish.h"
+#include "data/prepare/read/input_list.h"
+#include "data/prepare/write/index_stream.h"
+#include "data/tokenizer/data_tokenizer.h"
 
 namespace megalith::data {
 
@@ -23,9 +25,38 @@ struct Plan {
   MergeCounts counts;
   int64_t bytes = 0;
   Json inputs = Json::array();
+  Json tokenizer;  // of all inputs; null: unknown, or not one
+  bool append_eod = true;
 };
 
-Plan make_plan(const std::vector<std::string>& inputs) {
+struct MadeWith {
+  std::string prefix;
+  RecordedTokenizer tokenizer;
+};
+
+// Which tokenizer the output is of, as far as sidecars say.
+void settle_tokenizer(const std::vector<std::string>& inputs, bool force, Plan& plan) {
+  std::optional<MadeWith> first;
+  bool one = true;
+  for (const std::string& prefix : inputs) {
+    const std::optional<RecordedTokenizer> tokenizer = tokenizer_of_data(prefix);
+    plan.append_eod = plan.append_eod && tokenizer && tokenizer->eod >= 0;
+    one = one && tokenizer;
+    if (!tokenizer) continue;
+    if (!first) first = MadeWith{prefix, *tokenizer};
+    if (same_tokenizer(first->tokenizer, *tokenizer)) continue;
+    one = false;
+    if (force) continue;
+    user_error(
+        "{} was made with {} and {} with {}: the same ids mean different texts. Merge datasets of one tokenizer, or "
+        "use "
+        "--force",
+        first->prefix, describe(first->tokenizer), prefix, describe(*tokenizer));
+  }
+  if (one) plan.tokenizer = tokenizer_to_json(first->tokenizer);
+}
+
+Plan make_plan(const std::vector<std::string>& inputs, bool force) {
   if (inputs.empty()) user_error("no dataset to merge given");
   Plan plan;
   for (const std::string& prefix : inputs) {
@@ -42,6 +73,7 @@ Plan make_plan(const std::vector<std::string>& inputs) {
       plan.inputs.push_back(input_to_json(file));
     }
   }
+  settle_tokenizer(inputs, force, plan);
   plan.bytes = plan.counts.tokens * size_of(plan.type);
   return plan;
 }
@@ -104,9 +136,9 @@ bool describes(const std::string& path, const std::string& output, const Plan& p
 }
 }  // namespace
 
-MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::string& output, bool overwrite,
-                           const std::function<void(int64_t bytes, int64_t total)>& progress) {
-  Plan plan = make_plan(inputs);
+MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::string& output,
+                           const MergeOptions& options) {
+  Plan plan = make_plan(inputs, options.force);
   if (describes(output + ".json", output, plan)) {
     plan.counts.was_there = true;
     return plan.counts;
@@ -114,7 +146,7 @@ MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::st
   const bool exists = size_if_there(output + ".bin") >= 0 && size_if_there(output + ".idx") >= 0;
   // A kill right before the last rename leaves output that is ours.
   const bool ours = describes(output + ".json.part", output, plan);
-  if (exists && !ours && !overwrite)
+  if (exists && !ours && !options.overwrite)
     user_error("{}.bin exists and is not this merge; use --overwrite to replace it", output);
   for (const std::string& prefix : inputs) {
     std::error_code status;
@@ -125,18 +157,22 @@ MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::st
   make_parent_directory(output);
   File tokens = File::open_for_appending(output + ".bin.part");
   lock_or_refuse(tokens);
-  truncate(tokens, 0);
+  tokens.truncate(0);
   try {
-    const WrittenFile bin = copy_tokens(inputs, plan, tokens, progress);
+    const WrittenFile bin = copy_tokens(inputs, plan, tokens, options.progress);
     const WrittenFile idx = write_merged_index(inputs, plan, output + ".idx.part");
-    const Json sidecar{{"format", "megalith.dataset/1"},
-                       {"dtype", name_of(plan.type)},
-                       {"documents", plan.counts.documents},
-                       {"sequences", plan.counts.sequences},
-                       {"tokens", plan.counts.tokens},
-                       {"bin", {{"bytes", bin.bytes}, {"xxh3", bin.digest}}},
-                       {"idx", {{"bytes", idx.bytes}, {"xxh3", idx.digest}}},
-                       {"merged", plan.inputs}};
+    Json sidecar{{"format", "megalith.dataset/1"},
+                 {"dtype", name_of(plan.type)},
+                 {"documents", plan.counts.documents},
+                 {"sequences", plan.counts.sequences},
+                 {"tokens", plan.counts.tokens},
+                 {"bin", {{"bytes", bin.bytes}, {"xxh3", bin.digest}}},
+                 {"idx", {{"bytes", idx.bytes}, {"xxh3", idx.digest}}},
+                 {"merged", plan.inputs}};
+    if (!plan.tokenizer.is_null()) {
+      sidecar["tokenizer"] = plan.tokenizer;
+      sidecar["append_eod"] = plan.append_eod;
+    }
     {
       File file = open_part_file(output + ".json.part");
       file.write(sidecar.dump(1) + "\n");

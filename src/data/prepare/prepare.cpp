@@ -6,11 +6,11 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "data/prepare/encode_pipeline.h"
 #include "data/prepare/prepare_plan.h"
-#include "data/prepare/publish.h"
-#include "data/prepare/shard_writer.h"
-#include "data/prepare/sidecar.h"
+#include "data/prepare/write/shard_writer.h"
+#include "data/prepare/write/sidecar.h"
 
 namespace megalith::data {
 
@@ -20,8 +20,7 @@ namespace {
 struct OpenShard {
   const PlannedShard* plan = nullptr;
   std::vector<std::unique_ptr<ShardWriter>> writers;  // per key; null: that output is complete
-  int64_t next_unit = 0;                              // to be given to the pipeline
-  int64_t units_left = 0;                             // to come back from it
+  InputUnits units;                                   // to be given to the pipeline
 
   // Of the unit that is coming back.
   std::vector<OutputCounts> counts;  // per key
@@ -49,14 +48,14 @@ class ShardEnds : public PipelineEnds {
 
   std::optional<PipelineUnit> next_unit() override {
     const std::lock_guard lock(mutex_);
-    while (!giving_ || giving_->next_unit == std::ssize(giving_->plan->inputs)) {
+    while (!giving_ || giving_->units.done()) {
       if (next_shard_ == std::ssize(mine_)) return std::nullopt;
       giving_ = open_shard(*mine_[static_cast<size_t>(next_shard_++)]);
     }
-    const InputFile& file = giving_->plan->inputs[static_cast<size_t>(giving_->next_unit++)];
-    const int64_t id = next_id_++;
-    on_the_way_[id] = giving_;
-    return PipelineUnit{id, file, cut_of(file.path, options_.format, options_.text_documents)};
+    auto unit = giving_->units.next();
+    unit->id = next_id_++;
+    on_the_way_[unit->id] = giving_;
+    return unit;
   }
 
   void put(const PipelineUnit& unit, PipelineBatch batch) override {
@@ -96,35 +95,37 @@ class ShardEnds : public PipelineEnds {
   std::shared_ptr<OpenShard> open_shard(const PlannedShard& plan) {
     auto shard = std::make_shared<OpenShard>();
     shard->plan = &plan;
-    shard->next_unit = std::ssize(plan.inputs);
-    bool complete = true;
+    std::optional<int64_t> finished;  // units; nothing: the shard is complete
     for (size_t i = 0; i < summary_.keys.size(); ++i) {
       const std::string prefix = output_name(plan.prefix, summary_.keys[i].key);
       auto& writer = shard->writers.emplace_back(open_writer(prefix, plan, summary_.keys[i].counts));
       shard->counts.emplace_back();
       if (!writer) continue;
-      complete = false;
-      shard->next_unit = std::min(shard->next_unit, writer->verified_units());
+      const int64_t verified = writer->verified_units();
+      finished = std::min(finished.value_or(verified), verified);
     }
-    count_resumed(*shard);
-    for (const auto& writer : shard->writers) {
-      if (writer) writer->resume(shard->next_unit);
-    }
-    shard->units_left = std::ssize(plan.inputs) - shard->next_unit;
-    if (complete) {
+    if (!finished) {
       ++summary_.shards_before;  // touched here only
-    } else if (shard->units_left == 0) {
-      commit(*shard);
+      for (const InputFile& file : plan.inputs) count_resumed(file.size);
+      return shard;
     }
+    shard->units = units_of(plan.inputs, options_);
+    for (int64_t i = 0; i < *finished; ++i) {
+      const auto unit = shard->units.next();
+      MEGALITH_CHECK(unit, "{} units are finished of {}", *finished, i);
+      count_resumed(unit->bytes);
+    }
+    for (const auto& writer : shard->writers) {
+      if (writer) writer->resume(*finished);
+    }
+    if (shard->units.done()) commit(*shard);
     return shard;
   }
 
-  void count_resumed(const OpenShard& shard) {
+  void count_resumed(int64_t bytes) {
     const std::lock_guard lock(summary_mutex_);
-    for (int64_t i = 0; i < shard.next_unit; ++i) {
-      summary_.progress.bytes += shard.plan->inputs[static_cast<size_t>(i)].size;
-      summary_.progress.bytes_resumed += shard.plan->inputs[static_cast<size_t>(i)].size;
-    }
+    summary_.progress.bytes += bytes;
+    summary_.progress.bytes_resumed += bytes;
   }
 
   // Null if the output is complete; its counts are then added to the totals.
@@ -152,16 +153,11 @@ class ShardEnds : public PipelineEnds {
     return *on_the_way_.at(unit);
   }
 
-  std::string place_of(const OpenShard& shard, const PipelineUnit& unit, const BadPlace& bad) const {
-    return fmt::format("{}:{}", unit.file.path.string(), shard.lines + bad.line);
-  }
-
   void add(OpenShard& shard, const PipelineUnit& unit, const PipelineBatch& batch) {
     const EncodedBatch& encoded = batch.encoded;
     if (!encoded.bad.empty() && options_.encode.on_error == OnError::fail) {
       const BadPlace& bad = encoded.bad.front();
-      data_error("{}: byte {}: {}{}{}; --on-error skip leaves such lines out", place_of(shard, unit, bad), bad.offset,
-                 name_of(bad.kind), bad.detail.empty() ? "" : ": ", bad.detail);
+      refuse_line(unit, shard.lines + bad.line, bad);
     }
     if (batch.byte_order_mark) {
       warn("{}: a byte order mark at the start of the file is left out", unit.file.path.string());
@@ -175,7 +171,7 @@ class ShardEnds : public PipelineEnds {
       counts.text_bytes += encoded.text_bytes;
       counts.filtered += encoded.filtered;
       counts.special_texts += encoded.special_texts;
-      for (const BadPlace& bad : encoded.bad) counts.skipped.add(bad.kind, place_of(shard, unit, bad));
+      for (const BadPlace& bad : encoded.bad) counts.skipped.add(bad.kind, unit.place(shard.lines + bad.line));
       if (shard.writers[i]) write(*shard.writers[i], encoded, key);
     }
     shard.lines += encoded.lines;
@@ -191,13 +187,13 @@ class ShardEnds : public PipelineEnds {
     writer.add(key.tokens, key.lengths);
   }
 
-  // None of a damaged file is used: what came before the damage is taken back.
+  // None of a damaged unit is used: what came before the damage is taken back.
   void leave_out(OpenShard& shard, const PipelineUnit& unit, const std::string& damage) {
     if (options_.encode.on_error == OnError::fail) data_error("{}", damage);
-    warn("{}; the file is left out", damage);
+    warn("{}; the {} is left out", damage, unit.parquet ? "row group" : "file");
     for (size_t i = 0; i < shard.writers.size(); ++i) {
       shard.counts[i] = {};
-      shard.counts[i].skipped.add(BadLine::damaged_file, unit.file.path.string());
+      shard.counts[i].skipped.add(BadLine::damaged_file, unit.name());
       if (shard.writers[i]) shard.writers[i]->abandon_unit();
     }
   }
@@ -209,10 +205,10 @@ class ShardEnds : public PipelineEnds {
     }
     {
       const std::lock_guard lock(summary_mutex_);
-      summary_.progress.bytes += unit.file.size - shard.consumed;
+      summary_.progress.bytes += unit.bytes - shard.consumed;
     }
     shard.lines = shard.consumed = 0;
-    if (--shard.units_left == 0) commit(shard);
+    if (unit.last) commit(shard);
     const std::lock_guard lock(mutex_);
     on_the_way_.erase(unit.id);
   }
@@ -281,11 +277,7 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
   make_parent_directory(options.output_prefix);
   if (options.numbered) settle_manifest(options.output_prefix + ".manifest.json", plan, options.overwrite);
   ShardEnds ends(tokenizer, options, plan);
-  PipelineOptions pipeline;
-  pipeline.encode = options.encode;
-  pipeline.batch = {options.read, options.batch_bytes, options.encode.max_document_bytes, options.long_document_bytes};
-  pipeline.threads = options.threads;
-  run_pipeline(tokenizer, pipeline, ends);
+  run_pipeline(tokenizer, pipeline_options(options), ends);
   return ends.finish();
 }
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "data/prepare/batch_encoder.h"
-#include "data/prepare/input_list.h"
-#include "data/prepare/output_counts.h"
-#include "data/tokenizer.h"
+#include "data/prepare/read/input_list.h"
+#include "data/prepare/write/output_counts.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace megalith::data {
 

@@ -18,8 +18,10 @@ constexpr Names<OnError, 2> kOnError = {{{OnError::fail, "fail"}, {OnError::skip
 constexpr Names<BadText, 2> kBadText = {{{BadText::reject, "reject"}, {BadText::replace, "replace"}}};
 constexpr Names<TextDocuments, 2> kTextDocuments = {
     {{TextDocuments::whole_file, "whole_file"}, {TextDocuments::blank_lines, "blank_lines"}}};
-constexpr Names<InputFormat, 3> kFormat = {
-    {{InputFormat::by_name, "by_name"}, {InputFormat::text, "text"}, {InputFormat::json_lines, "json_lines"}}};
+constexpr Names<InputFormat, 4> kFormat = {{{InputFormat::by_name, "by_name"},
+                                            {InputFormat::text, "text"},
+                                            {InputFormat::json_lines, "json_lines"},
+                                            {InputFormat::parquet, "parquet"}}};
 
 template <class Choice, size_t N>
 std::string_view write(const Names<Choice, N>& names, Choice choice) {
@@ -39,11 +41,18 @@ Choice read(const Names<Choice, N>& names, const Json& json) {
 }  // namespace
 
 Json tokenizer_to_json(const Tokenizer& tokenizer) {
-  const TokenizerIdentity identity = tokenizer.identity();
-  return {{"type", identity.type},           {"grammar", identity.grammar},
-          {"reference", identity.reference}, {"unicode_version", identity.unicode_version},
-          {"digest", identity.digest},       {"vocab_size", tokenizer.vocab_size()},
-          {"eod", tokenizer.eod()}};
+  return tokenizer_to_json(recorded(tokenizer));
+}
+
+Json tokenizer_to_json(const RecordedTokenizer& tokenizer) {
+  const TokenizerIdentity& identity = tokenizer.identity;
+  return {{"type", identity.type},
+          {"grammar", identity.grammar},
+          {"reference", identity.reference},
+          {"unicode_version", identity.unicode_version},
+          {"digest", identity.digest},
+          {"vocab_size", tokenizer.vocab_size},
+          {"eod", tokenizer.eod}};
 }
 
 Json config_to_json(const Tokenizer& tokenizer, const PrepareOptions& options) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/prepare/prepare.h"
+#include "data/tokenizer/data_tokenizer.h"
 
 // What manifests and sidecars say of how outputs were made.
 namespace megalith::data {
@@ -12,6 +13,7 @@ nlohmann::ordered_json config_to_json(const Tokenizer& tokenizer, const PrepareO
 
 // What decides which ids a text gets.
 nlohmann::ordered_json tokenizer_to_json(const Tokenizer& tokenizer);
+nlohmann::ordered_json tokenizer_to_json(const RecordedTokenizer& tokenizer);
 
 nlohmann::ordered_json input_to_json(const InputFile& file);
 

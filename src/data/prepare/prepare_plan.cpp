@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "core/digest.h"
 #include "core/error.h"
-#include "data/prepare/digest.h"
+#include "core/file.h"
+#include "core/file_lock.h"
+#include "data/prepare/parquet_file.h"
 #include "data/prepare/prepare_config.h"
-#include "data/prepare/publish.h"
 
 namespace megalith::data {
 
@@ -28,10 +30,21 @@ std::vector<InputFile> slice(const std::vector<InputFile>& files, int64_t begin,
 }
 }  // namespace
 
-PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options) {
-  const auto files = list_inputs(options.inputs, options.numbered);
+InputUnits units_of(std::vector<InputFile> files, const PrepareOptions& options) {
+  return {std::move(files), options.format, options.text_documents,
+          FieldRules(options.encode.json_keys, options.encode.keep)};
+}
+
+PipelineOptions pipeline_options(const PrepareOptions& options) {
+  return {.encode = options.encode,
+          .batch = {options.read, options.batch_bytes, options.encode.max_document_bytes, options.long_document_bytes},
+          .threads = options.threads};
+}
+
+void check_inputs(const std::vector<InputFile>& files, const PrepareOptions& options) {
   for (const InputFile& file : files) {
     const Cut cut = cut_of(file.path, options.format, options.text_documents);
+    if (is_parquet(file.path, options.format)) require_parquet_reader(file.path);
     if (cut == Cut::lines) {
       require_json_reader();
       continue;
@@ -42,6 +55,11 @@ PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options)
     }
     if (!options.encode.keep.empty()) user_error("input {} is plain text, which has no fields", file.path.string());
   }
+}
+
+PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options) {
+  const auto files = list_inputs(options.inputs, options.numbered);
+  check_inputs(files, options);
   const Json config = config_to_json(tokenizer, options);
   const int64_t count = shard_count(options, std::ssize(files));
   const int width = std::max(2, static_cast<int>(std::to_string(count - 1).size()));
@@ -109,7 +127,7 @@ void settle_manifest(const std::string& path, const PreparePlan& plan, bool over
                  difference(before, plan.manifest));
     }
   }
-  publish_text_among_many(path, plan.manifest);
+  replace_file_among_many(path, plan.manifest);
 }
 
 }  // namespace megalith::data

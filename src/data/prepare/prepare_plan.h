@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "data/prepare/encode_pipeline.h"
 #include "data/prepare/prepare.h"
 
 namespace megalith::data {
@@ -21,6 +22,13 @@ struct PreparePlan {
 };
 
 PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options);
+
+// User error for inputs that do not fit the options, such as text where several JSON keys are asked for.
+void check_inputs(const std::vector<InputFile>& files, const PrepareOptions& options);
+
+InputUnits units_of(std::vector<InputFile> files, const PrepareOptions& options);
+
+PipelineOptions pipeline_options(const PrepareOptions& options);
 
 // Writes the manifest, or checks that the one that is there says the same. User error if not, unless `overwrite`.
 void settle_manifest(const std::string& path, const PreparePlan& plan, bool overwrite);

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "core/error.h"
-#include "data/tokenizer/bpe_stream.h"
-#include "data/tokenizer/nfc.h"
-#include "data/tokenizer/unicode_classes.h"
+#include "data/tokenizer/bpe/bpe_stream.h"
+#include "data/tokenizer/scan/nfc.h"
+#include "data/tokenizer/scan/unicode_classes.h"
 
 namespace megalith::data {
 

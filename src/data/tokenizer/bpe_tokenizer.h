@@ -4,9 +4,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "data/tokenizer.h"
-#include "data/tokenizer/bpe_encoder.h"
-#include "data/tokenizer/special_strings.h"
+#include "data/tokenizer/bpe/bpe_encoder.h"
+#include "data/tokenizer/scan/special_strings.h"
+#include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/tokenizer_files.h"
 
 namespace megalith::data {

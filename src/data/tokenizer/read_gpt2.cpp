@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "data/tokenizer/bpe/merge_list.h"
 #include "data/tokenizer/byte_alphabet.h"
-#include "data/tokenizer/merge_list.h"
 #include "data/tokenizer/tokenizer_files.h"
 
 namespace megalith::data {

@@ -4,8 +4,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "data/tokenizer/bpe/merge_list.h"
 #include "data/tokenizer/byte_alphabet.h"
-#include "data/tokenizer/merge_list.h"
 #include "data/tokenizer/tokenizer_files.h"
 
 namespace megalith::data {

@@ -1,18 +1,17 @@
 #include "data/tokenizer/token_table.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <limits>
 
+#include "core/digest.h"
 #include "core/error.h"
 
 namespace megalith::data {
 
 namespace {
 uint32_t hash_of(std::string_view bytes) {
-  return static_cast<uint32_t>(XXH3_64bits(bytes.data(), bytes.size()));
+  return static_cast<uint32_t>(hash64(bytes));
 }
 }  // namespace
 

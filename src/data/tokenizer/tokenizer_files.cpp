@@ -1,14 +1,16 @@
 #include "data/tokenizer/tokenizer_files.h"
 
-#include <fmt/format.h>
-#include <xxhash.h>
-
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
 
 namespace megalith::data::files {
 
 std::string read(const std::filesystem::path& path) {
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) {
+    user_error("the tokenizer file {} does not exist: give its path as seen from {}", path.string(),
+               std::filesystem::current_path().string());
+  }
   const File file = File::open_for_reading(path);
   const int64_t size = file.size();
   if (size > kLargestFile) data_error("{}: {} bytes are too many for a tokenizer", path.string(), size);
@@ -19,11 +21,8 @@ std::string read(const std::filesystem::path& path) {
 
 std::string digest_of(const std::vector<std::string_view>& contents) {
   std::string digests;
-  for (const std::string_view content : contents) {
-    digests += fmt::format("{:016x}", XXH3_64bits(content.data(), content.size()));
-  }
-  if (contents.size() == 1) return digests;
-  return fmt::format("{:016x}", XXH3_64bits(digests.data(), digests.size()));
+  for (const std::string_view content : contents) digests += megalith::digest_of(content);
+  return contents.size() == 1 ? digests : megalith::digest_of(digests);
 }
 
 void place_token(std::vector<std::string>& tokens, int64_t id, std::string token, size_t entries,

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/tokenizer/bpe_model.h"
-#include "data/tokenizer/grammar.h"
+#include "data/tokenizer/bpe/bpe_model.h"
+#include "data/tokenizer/scan/grammar.h"
 
 namespace megalith::data {
 

@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "ops/cpu/check.h"
-
 namespace megalith::ops::cpu {
 
 namespace {
@@ -161,30 +159,8 @@ class ForwardTile {
 
 }  // namespace
 
-AttentionSizes checked_sizes(const Stream& stream, const AttentionForward& args) {
-  const DType dtype = args.q.dtype;
-  const AttentionSizes sizes{.queries = div_exact(args.q.rows(), args.batch),
-                             .keys = div_exact(args.k.rows(), args.batch),
-                             .dim = div_exact(args.q.cols(), args.heads),
-                             .group = div_exact(args.heads, args.kv_heads)};
-  check_matrix(args.q, "q", dtype, args.q.rows(), args.q.cols());
-  check_matrix(args.k, "k", dtype, args.k.rows(), args.kv_heads * sizes.dim);
-  check_matrix(args.v, "v", dtype, args.k.rows(), args.kv_heads * sizes.dim);
-  check_matrix(args.out, "out", dtype, args.q.rows(), args.q.cols());
-  check_matrix(args.log_sum_exp, "log_sum_exp", main_dtype(dtype), args.batch * args.heads, sizes.queries);
-  check_scratch(args.scratch, main_dtype(dtype),
-                stream.pool().threads() * attention_scratch_part(sizes.keys, sizes.dim));
-  MEGALITH_CHECK(args.query_offset >= 0 && args.query_offset + sizes.queries <= sizes.keys,
-                 "queries [{}, {} + {}) of {} keys", args.query_offset, args.query_offset, sizes.queries, sizes.keys);
-  if (args.document_starts) check_vector(args.document_starts, "document_starts", DType::i32, args.q.rows());
-  check_dropout(args.dropout, args.batch);
-  MEGALITH_CHECK(args.head_offset >= 0 && (args.dropout_keys == 0 || args.dropout_keys >= sizes.keys),
-                 "dropout of heads from {} on, {} keys of {}", args.head_offset, sizes.keys, args.dropout_keys);
-  return sizes;
-}
-
 void attention_forward(Stream& stream, const AttentionForward& args) {
-  const AttentionSizes sizes = checked_sizes(stream, args);
+  const AttentionSizes sizes(args);
   const int64_t blocks = ceil_div(sizes.queries, kQueryBlock);
   const int64_t pairs = args.batch * args.heads;
   dispatch_float(args.q.dtype, [&]<class T>(std::type_identity<T>) {

@@ -126,9 +126,12 @@ struct WeightDropout {
 
 struct AttentionSizes {
   int64_t queries, keys, dim, group;
-};
 
-// Both directions begin with it.
-AttentionSizes checked_sizes(const Stream& stream, const AttentionForward& args);
+  explicit AttentionSizes(const AttentionForward& args)
+      : queries(args.q.rows() / args.batch),
+        keys(args.k.rows() / args.batch),
+        dim(args.q.cols() / args.heads),
+        group(args.heads / args.kv_heads) {}
+};
 
 }  // namespace megalith::ops::cpu

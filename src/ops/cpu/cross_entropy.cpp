@@ -1,6 +1,5 @@
 #include "ops/cross_entropy.h"
 
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
 
@@ -157,20 +156,10 @@ void row_of_parts(const CrossEntropyOfParts& args, int64_t row) {
   finish_row<T>(args, row, args.first_column, [&](int64_t) { return merge_statistics<Main<T>>(args.statistics, row); });
 }
 
-void check_part(int64_t vocabulary, int64_t first_column) {
-  MEGALITH_CHECK(vocabulary > 0 && first_column >= 0, "columns from {} on of a vocabulary of {}", first_column,
-                 vocabulary);
-}
-
 }  // namespace
 
 void cross_entropy(Stream& stream, const CrossEntropy& args) {
   const int64_t rows = args.logits.rows();
-  check_vector(args.targets, "targets", DType::i32, rows);
-  check_vector(args.weights, "weights", main_dtype(args.logits.dtype), rows);
-  check_vector(args.losses, "losses", main_dtype(args.logits.dtype), rows);
-  MEGALITH_CHECK(0 < args.vocabulary && args.vocabulary <= args.logits.cols(), "a vocabulary of {} in {} columns",
-                 args.vocabulary, args.logits.cols());
   dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) cross_entropy_row<T>(args, row);
@@ -180,10 +169,6 @@ void cross_entropy(Stream& stream, const CrossEntropy& args) {
 
 void cross_entropy_part(Stream& stream, const CrossEntropyPart& args) {
   const int64_t rows = args.logits.rows();
-  check_matrix(args.logits, "logits", args.logits.dtype, rows, args.logits.cols());
-  check_vector(args.targets, "targets", DType::i32, rows);
-  check_matrix(args.statistics, "statistics", main_dtype(args.logits.dtype), 3, rows);
-  check_part(args.vocabulary, args.first_column);
   dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) part_row<T>(args, row);
@@ -193,13 +178,6 @@ void cross_entropy_part(Stream& stream, const CrossEntropyPart& args) {
 
 void cross_entropy_of_parts(Stream& stream, const CrossEntropyOfParts& args) {
   const int64_t rows = args.logits.rows();
-  const DType main = main_dtype(args.logits.dtype);
-  check_matrix(args.logits, "logits", args.logits.dtype, rows, args.logits.cols());
-  check_vector(args.targets, "targets", DType::i32, rows);
-  check_vector(args.weights, "weights", main, rows);
-  check_vector(args.losses, "losses", main, rows);
-  check_matrix(args.statistics, "statistics", main, 3 * div_exact(args.statistics.rows(), 3), rows);
-  check_part(args.vocabulary, args.first_column);
   dispatch_float(args.logits.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, rows, tile_rows(args.logits.cols()), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) row_of_parts<T>(args, row);

@@ -1,21 +1,13 @@
 #include "ops/dropout.h"
 
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/random.h"
 #include "ops/cpu/tiles.h"
+#include "ops/elementwise.h"
 
 namespace megalith::ops::cpu {
 
 namespace {
-
-template <class T>
-void add_span(const T* x, const T* residual, T* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = round_to<T>(static_cast<Main<T>>(x[i]) + static_cast<Main<T>>(residual[i]));
-  }
-}
 
 template <class T>
 void dropout_span(const T* x, const T* residual, const Main<T>* factors, T* y, int64_t count) {
@@ -32,19 +24,14 @@ void dropout_span(const T* x, const T* residual, const Main<T>* factors, T* y, i
 }
 
 template <class T>
-void without_dropout(Stream& stream, const DropoutAdd& args) {
+void copy_rows(Stream& stream, const Tensor& from, const Tensor& to) {
   run_spans(
       stream,
       [&](int64_t row, int64_t begin, int64_t end) {
-        const T* x = args.x.row<T>(row);
-        T* y = args.y.row<T>(row);
-        if (args.residual) {
-          add_span(x + begin, args.residual.row<T>(row) + begin, y + begin, end - begin);
-        } else if (x != y) {
-          std::copy(x + begin, x + end, y + begin);
-        }
+        const T* source = from.row<T>(row);
+        std::copy(source + begin, source + end, to.row<T>(row) + begin);
       },
-      args.x, args.y, args.residual);
+      from, to);
 }
 
 // What row `row` of x draws from.
@@ -60,16 +47,6 @@ struct RowDraw {
     position = first + whole_row % dropout.length;
   }
 };
-
-void check_rows(const Dropout& dropout, int64_t rows) {
-  const int64_t samples = dropout.sample_ids.elements();
-  check_dropout(dropout, samples);
-  if (dropout.probability == 0.0) return;
-  MEGALITH_CHECK(dropout.length > 0 && dropout.first_row >= 0 && dropout.first_row + rows <= samples * dropout.length,
-                 "dropout of {} rows from {} on, of {} samples of length {}", rows, dropout.first_row, samples,
-                 dropout.length);
-  if (dropout.first_positions) check_vector(dropout.first_positions, "first_positions", DType::i32, samples);
-}
 
 template <class T>
 void with_dropout(Stream& stream, const DropoutAdd& args) {
@@ -97,11 +74,11 @@ void with_dropout(Stream& stream, const DropoutAdd& args) {
 }  // namespace
 
 void dropout_add(Stream& stream, const DropoutAdd& args) {
-  check_matrix(args.y, "y", args.x.dtype, args.x.rows(), args.x.cols());
-  if (args.residual) check_matrix(args.residual, "residual", args.x.dtype, args.x.rows(), args.x.cols());
-  check_rows(args.dropout, args.x.rows());
+  const bool drops = args.dropout.probability > 0.0;
+  if (!drops && args.residual) return cpu::add(stream, {.a = args.x, .b = args.residual, .y = args.y});
+  if (!drops && args.x.data == args.y.data) return;
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
-    args.dropout.probability == 0.0 ? without_dropout<T>(stream, args) : with_dropout<T>(stream, args);
+    drops ? with_dropout<T>(stream, args) : copy_rows<T>(stream, args.x, args.y);
   });
 }
 

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "core/rng.h"
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
 
@@ -16,6 +15,14 @@ void cast_span(const From* x, To* y, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     y[i] = round_to<To>(static_cast<Main<To>>(static_cast<Main<From>>(x[i])));
+  }
+}
+
+template <class T>
+void add_span(const T* a, const T* b, T* y, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    y[i] = round_to<T>(static_cast<Main<T>>(a[i]) + static_cast<Main<T>>(b[i]));
   }
 }
 
@@ -65,7 +72,6 @@ void fill(Stream& stream, const Fill& args) {
 }
 
 void cast(Stream& stream, const Cast& args) {
-  check_matrix(args.y, "y", args.y.dtype, args.x.rows(), args.x.cols());
   dispatch_float(args.x.dtype, [&]<class From>(std::type_identity<From>) {
     dispatch_float(args.y.dtype, [&]<class To>(std::type_identity<To>) {
       run_spans(
@@ -78,8 +84,18 @@ void cast(Stream& stream, const Cast& args) {
   });
 }
 
+void add(Stream& stream, const Add& args) {
+  dispatch_float(args.a.dtype, [&]<class T>(std::type_identity<T>) {
+    run_spans(
+        stream,
+        [&](int64_t row, int64_t begin, int64_t end) {
+          add_span(args.a.row<T>(row) + begin, args.b.row<T>(row) + begin, args.y.row<T>(row) + begin, end - begin);
+        },
+        args.a, args.b, args.y);
+  });
+}
+
 void bias_gradient(Stream& stream, const BiasGradient& args) {
-  check_vector(args.dbias, "dbias", main_dtype(args.dy.dtype), args.dy.cols());
   dispatch_float(args.dy.dtype, [&]<class T>(std::type_identity<T>) {
     run_pieces(stream, args.dy.cols(), kBiasCols, [&](int64_t begin, int64_t end) {
       add_column_sums(args.dy.as<T>() + begin, args.dy.row_stride, args.dy.rows(), end - begin,
@@ -91,8 +107,6 @@ void bias_gradient(Stream& stream, const BiasGradient& args) {
 void normal_init(Stream& stream, const NormalInit& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
-  MEGALITH_CHECK(args.row_offset >= 0 && args.col_offset >= 0 && args.col_offset + cols <= args.global_cols,
-                 "columns [{}, {} + {}) of {}", args.col_offset, args.col_offset, cols, args.global_cols);
   // Some dozen nanoseconds an element, unlike the other operations here: smaller tiles.
   constexpr int64_t kSpan = 1024;
   const int64_t spans = ceil_div(cols, kSpan);

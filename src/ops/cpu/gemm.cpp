@@ -5,7 +5,6 @@
 
 #include "ops/activation.h"
 #include "ops/cpu/blas.h"
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
 
@@ -163,19 +162,6 @@ void gemm(Stream& stream, const Gemm& args) {
   const int64_t m = args.c.rows();
   const int64_t n = args.c.cols();
   const int64_t k = args.transpose_a ? args.a.rows() : args.a.cols();
-  const DType dtype = args.a.dtype;
-  check_matrix(args.a, "a", dtype, args.transpose_a ? k : m, args.transpose_a ? m : k);
-  check_matrix(args.b, "b", dtype, args.transpose_b ? n : k, args.transpose_b ? k : n);
-  MEGALITH_CHECK(args.c.dtype == dtype || args.c.dtype == main_dtype(dtype), "c holds {}, a and b {}",
-                 name_of(args.c.dtype), name_of(dtype));
-  MEGALITH_CHECK(args.beta == 0.0F || args.beta == 1.0F, "beta is {}", args.beta);
-  if (args.bias) check_vector(args.bias, "bias", args.c.dtype, n);
-  MEGALITH_CHECK((args.beta != 0.0F) + static_cast<bool>(args.addend) + static_cast<bool>(args.gelu_input) <= 1,
-                 "at most one of beta, addend and gelu_input");
-  if (args.addend) {
-    check_matrix(args.addend, "addend", args.c.dtype, m, n);
-    MEGALITH_CHECK(args.addend.data != args.c.data, "the addend is c itself: use beta = 1");
-  }
   if (args.gelu_input) {
     Gemm plain = args;
     plain.c = args.gelu_input;
@@ -187,7 +173,7 @@ void gemm(Stream& stream, const Gemm& args) {
 
   const Tile tile = choose_tile(m, n);
   const int64_t down = ceil_div(m, tile.rows);
-  dispatch_float(dtype, [&]<class T>(std::type_identity<T>) {
+  dispatch_float(args.a.dtype, [&]<class T>(std::type_identity<T>) {
     run_tiles(stream, down * ceil_div(n, tile.cols), [&](int64_t index) {
       const int64_t row = index % down * tile.rows;
       const int64_t col = index / down * tile.cols;

@@ -1,6 +1,5 @@
 #include "ops/norm.h"
 
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
 
@@ -135,21 +134,12 @@ void add_partials(const M* partials, int64_t tiles, int64_t cols, int64_t begin,
   }
 }
 
-void check_statistics(NormKind kind, const Tensor& mean, const Tensor& rstd, const Tensor& x) {
-  check_vector(rstd, "rstd", main_dtype(x.dtype), x.rows());
-  if (kind == NormKind::layer_norm) check_vector(mean, "mean", main_dtype(x.dtype), x.rows());
-}
-
 }  // namespace
 
 void norm_forward(Stream& stream, const NormForward& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
   const bool centered = args.kind == NormKind::layer_norm;
-  check_matrix(args.y, "y", args.x.dtype, rows, cols);
-  check_vector(args.weight, "weight", args.x.dtype, cols);
-  if (args.bias) check_vector(args.bias, "bias", args.x.dtype, cols);
-  check_statistics(args.kind, args.mean, args.rstd, args.x);
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
     const T* bias = args.bias ? args.bias.as<T>() : nullptr;
@@ -169,17 +159,6 @@ void norm_forward(Stream& stream, const NormForward& args) {
 void norm_backward(Stream& stream, const NormBackward& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
-  const DType main = main_dtype(args.x.dtype);
-  check_matrix(args.dy, "dy", args.x.dtype, rows, cols);
-  check_matrix(args.dx, "dx", args.x.dtype, rows, cols);
-  if (args.residual_gradient) check_matrix(args.residual_gradient, "residual_gradient", args.x.dtype, rows, cols);
-  check_vector(args.weight, "weight", args.x.dtype, cols);
-  check_vector(args.dweight, "dweight", main, cols);
-  if (args.dbias) check_vector(args.dbias, "dbias", main, cols);
-  if (args.dx_sums) check_vector(args.dx_sums, "dx_sums", main, cols);
-  check_statistics(args.kind, args.mean, args.rstd, args.x);
-  check_scratch(args.scratch, main, norm_backward_scratch(rows, cols));
-
   const int64_t tiles = ceil_div(rows, kNormTile);
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;

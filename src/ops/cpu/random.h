@@ -4,7 +4,6 @@
 
 #include "core/rng.h"
 #include "core/tensor.h"
-#include "ops/cpu/check.h"
 #include "ops/cpu/philox.h"
 #include "ops/dropout.h"
 
@@ -33,15 +32,6 @@ void keep_factors(uint64_t key, int64_t position, int64_t channel, int64_t count
 inline uint64_t key_of_sample(const Dropout& dropout, int64_t sample) {
   return DropoutKey{.seed = dropout.seed, .site = dropout.site, .step = *dropout.step}.of_sample(
       static_cast<uint64_t>(dropout.sample_ids.as<int64_t>()[sample]));
-}
-
-// Verifies what a dropout with p > 0 needs to know about `samples` samples.
-inline void check_dropout(const Dropout& dropout, int64_t samples) {
-  MEGALITH_CHECK(0.0 <= dropout.probability && dropout.probability < 1.0, "dropout probability {}",
-                 dropout.probability);
-  if (dropout.probability == 0.0) return;
-  MEGALITH_CHECK(dropout.step != nullptr, "dropout without a step");
-  check_vector(dropout.sample_ids, "sample_ids", DType::i64, samples);
 }
 
 }  // namespace megalith::ops::cpu

@@ -1,6 +1,5 @@
 #include "ops/rope.h"
 
-#include "ops/cpu/check.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/positions.h"
 #include "ops/cpu/tiles.h"
@@ -27,13 +26,9 @@ void rotate_head(T* low, T* high, const float* cosines, const float* sines, Main
 
 void rope(Stream& stream, const Rope& args) {
   const int64_t rows = args.x.rows();
-  const int64_t heads = div_exact(args.x.cols(), args.head_dim);
-  const int64_t half = div_exact(args.head_dim, 2);
-  const int64_t limit = args.angles_cos.rows();
-  check_matrix(args.x, "x", args.x.dtype, rows, heads * args.head_dim);
-  check_matrix(args.angles_cos, "angles_cos", DType::f32, limit, half);
-  check_matrix(args.angles_sin, "angles_sin", DType::f32, limit, half);
-  const Positions positions(args.positions, args.position_offset, args.length, rows, limit);
+  const int64_t heads = args.x.cols() / args.head_dim;
+  const int64_t half = args.head_dim / 2;
+  const Positions positions(args.positions, args.position_offset, args.length, rows, args.angles_cos.rows());
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     const auto direction = static_cast<Main<T>>(args.inverse ? -1 : 1);
     run_pieces(stream, rows, tile_rows(args.x.cols()), [&](int64_t begin, int64_t end) {

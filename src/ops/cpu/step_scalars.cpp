@@ -14,4 +14,13 @@ void weigh_step(Stream&, const WeighStep& args) {
   args.scalars->gradient_scale = *args.total_weight > 0.0 ? 1.0 / *args.total_weight : 0.0;
 }
 
+void sum(Stream&, const Sum& args) {
+  double& total = *args.total.as<double>();
+  if (!args.adds) total = 0.0;
+  dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
+    const T* x = args.x.as<T>();
+    for (int64_t i = 0; i < args.x.elements(); ++i) total += widen(x[i]);
+  });
+}
+
 }  // namespace megalith::ops::cpu

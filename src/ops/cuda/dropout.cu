@@ -6,7 +6,7 @@ namespace megalith::ops::cuda {
 
 namespace {
 
-template <class T, bool kResidual, bool kDrops>
+template <class T, bool kResidual>
 struct DropoutAddOperation {
   template <int kWidth>
   struct Loaded {
@@ -26,12 +26,11 @@ struct DropoutAddOperation {
   template <int kWidth>
   __device__ void store(int64_t row, int64_t col, const Loaded<kWidth>& in) const {
     float factors[kWidth];
-    if constexpr (kDrops) draw_factors(row, col, factors);
+    draw_factors(row, col, factors);
     float values[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      values[i] = in.x[i];
-      if constexpr (kDrops) values[i] *= factors[i];
+      values[i] = in.x[i] * factors[i];
       if constexpr (kResidual) values[i] += in.residual[i];
     }
     cuda::store(y.at(row, col), Vector<T, kWidth>::from(values));
@@ -65,27 +64,18 @@ struct DropoutAddOperation {
   }
 };
 
-template <class T, bool kResidual, bool kDrops>
+template <class T, bool kResidual>
 void launch(const DropoutAddLaunch& args, void* stream) {
   const int64_t rows = args.extent.rows;
   const int64_t cols = args.extent.cols;
-  const DropoutAddOperation<T, kResidual, kDrops> operation{Rows<T>(args.x), Rows<T>(args.residual), Rows<T>(args.y),
-                                                            args.draw};
+  const DropoutAddOperation<T, kResidual> operation{Rows<T>(args.x), Rows<T>(args.residual), Rows<T>(args.y),
+                                                    args.draw};
   const bool wide = cols % kFullWidth<T> == 0 && rows_aligned(args.x, rows, sizeof(T)) &&
                     rows_aligned(args.residual, rows, sizeof(T)) && rows_aligned(args.y, rows, sizeof(T));
   if (wide) {
     launch_elementwise<kFullWidth<T>>(operation, rows, cols, stream);
   } else {
     launch_elementwise<1>(operation, rows, cols, stream);
-  }
-}
-
-template <class T, bool kResidual>
-void launch(const DropoutAddLaunch& args, void* stream) {
-  if (args.drops) {
-    launch<T, kResidual, true>(args, stream);
-  } else {
-    launch<T, kResidual, false>(args, stream);
   }
 }
 

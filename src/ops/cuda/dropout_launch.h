@@ -21,8 +21,7 @@ struct DropoutAddLaunch {
   Matrix x;
   Matrix residual;
   Matrix y;
-  bool drops = false;
-  DropoutDraw draw = {};
+  DropoutDraw draw;
 };
 void launch_dropout_add(const DropoutAddLaunch& args, void* stream);
 

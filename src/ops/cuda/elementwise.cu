@@ -49,6 +49,27 @@ struct CastOperation {
 };
 
 template <class T>
+struct AddOperation {
+  template <int kWidth>
+  struct Loaded {
+    Vector<T, kWidth> a, b;
+  };
+  Rows<T> a, b, y;
+
+  template <int kWidth>
+  __device__ Loaded<kWidth> load(int64_t row, int64_t col) const {
+    return {load_once<kWidth>(a.at(row, col)), load_once<kWidth>(b.at(row, col))};
+  }
+  template <int kWidth>
+  __device__ void store(int64_t row, int64_t col, const Loaded<kWidth>& in) const {
+    float values[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) values[i] = in.a[i] + in.b[i];
+    cuda::store(y.at(row, col), Vector<T, kWidth>::from(values));
+  }
+};
+
+template <class T>
 struct SumOperation {
   template <int kWidth>
   using Loaded = Vector<T, kWidth>;
@@ -140,6 +161,20 @@ void launch_fill(const Extent& extent, const Matrix& x, float value, void* strea
 void launch_cast(const Extent& extent, const Matrix& x, const Matrix& y, Element y_element, void* stream) {
   dispatch(extent.element, [&](auto from) {
     dispatch(y_element, [&](auto to) { launch_cast_pair<decltype(from), decltype(to)>(extent, x, y, stream); });
+  });
+}
+
+void launch_add(const Extent& extent, const Matrix& a, const Matrix& b, const Matrix& y, void* stream) {
+  dispatch(extent.element, [&](auto zero) {
+    using T = decltype(zero);
+    const AddOperation<T> operation{Rows<T>(a), Rows<T>(b), Rows<T>(y)};
+    const bool wide = extent.cols % kFullWidth<T> == 0 && rows_aligned(a, extent.rows, sizeof(T)) &&
+                      rows_aligned(b, extent.rows, sizeof(T)) && rows_aligned(y, extent.rows, sizeof(T));
+    if (wide) {
+      launch_elementwise<kFullWidth<T>>(operation, extent.rows, extent.cols, stream);
+    } else {
+      launch_elementwise<1>(operation, extent.rows, extent.cols, stream);
+    }
   });
 }
 

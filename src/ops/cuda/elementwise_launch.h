@@ -9,6 +9,8 @@ void launch_fill(const Extent& extent, const Matrix& x, float value, void* strea
 // The extent is that of x, with the dtype of x.
 void launch_cast(const Extent& extent, const Matrix& x, const Matrix& y, Element y_element, void* stream);
 
+void launch_add(const Extent& extent, const Matrix& a, const Matrix& b, const Matrix& y, void* stream);
+
 struct BiasGradientLaunch {
   Extent extent;
   Matrix dy;

@@ -9,103 +9,43 @@
 #include "ops/optimizer.h"
 #include "ops/rope.h"
 #include "ops/step_scalars.h"
-#include "ops/sum.h"
+
+#define MEGALITH_NO_CUDA(name, Arguments)                                                                             \
+  void name(Stream&, const Arguments&) {                                                                              \
+    user_error(#name " was asked for on a GPU, but this build of Megalith has no CUDA; use trainer.accelerator=cpu"); \
+  }
 
 namespace megalith::ops::cuda {
 
-namespace {
-[[noreturn]] void refuse(const char* operation) {
-  user_error("{} was asked for on a GPU, but this build of Megalith has no CUDA; use trainer.accelerator=cpu",
-             operation);
-}
-}  // namespace
-
-void gelu_forward(Stream&, const GeluForward&) {
-  refuse("gelu_forward");
-}
-void gelu_backward(Stream&, const GeluBackward&) {
-  refuse("gelu_backward");
-}
-void swiglu_forward(Stream&, const SwigluForward&) {
-  refuse("swiglu_forward");
-}
-void swiglu_backward(Stream&, const SwigluBackward&) {
-  refuse("swiglu_backward");
-}
-void attention_forward(Stream&, const AttentionForward&) {
-  refuse("attention_forward");
-}
-void attention_backward(Stream&, const AttentionBackward&) {
-  refuse("attention_backward");
-}
-void cross_entropy(Stream&, const CrossEntropy&) {
-  refuse("cross_entropy");
-}
-void cross_entropy_part(Stream&, const CrossEntropyPart&) {
-  refuse("cross_entropy_part");
-}
-void cross_entropy_of_parts(Stream&, const CrossEntropyOfParts&) {
-  refuse("cross_entropy_of_parts");
-}
-void dropout_add(Stream&, const DropoutAdd&) {
-  refuse("dropout_add");
-}
-void fill(Stream&, const Fill&) {
-  refuse("fill");
-}
-void cast(Stream&, const Cast&) {
-  refuse("cast");
-}
-void bias_gradient(Stream&, const BiasGradient&) {
-  refuse("bias_gradient");
-}
-void normal_init(Stream&, const NormalInit&) {
-  refuse("normal_init");
-}
-void embedding_forward(Stream&, const EmbeddingForward&) {
-  refuse("embedding_forward");
-}
-void embedding_backward(Stream&, const EmbeddingBackward&) {
-  refuse("embedding_backward");
-}
-void order_rows(Stream&, const OrderRows&) {
-  refuse("order_rows");
-}
-void gemm(Stream&, const Gemm&) {
-  refuse("gemm");
-}
-void norm_forward(Stream&, const NormForward&) {
-  refuse("norm_forward");
-}
-void norm_backward(Stream&, const NormBackward&) {
-  refuse("norm_backward");
-}
-void set_step_scalars(Stream&, const SetStepScalars&) {
-  refuse("set_step_scalars");
-}
-void set_number(Stream&, const SetNumber&) {
-  refuse("set_number");
-}
-void weigh_step(Stream&, const WeighStep&) {
-  refuse("weigh_step");
-}
-void set_update_scalars(Stream&, const SetUpdateScalars&) {
-  refuse("set_update_scalars");
-}
-void gradient_norm(Stream&, const GradientNorm&) {
-  refuse("gradient_norm");
-}
-void clip_gradients(Stream&, const ClipGradients&) {
-  refuse("clip_gradients");
-}
-void sum(Stream&, const Sum&) {
-  refuse("sum");
-}
-void adamw(Stream&, const AdamW&) {
-  refuse("adamw");
-}
-void rope(Stream&, const Rope&) {
-  refuse("rope");
-}
+MEGALITH_NO_CUDA(gelu_forward, GeluForward)
+MEGALITH_NO_CUDA(gelu_backward, GeluBackward)
+MEGALITH_NO_CUDA(swiglu_forward, SwigluForward)
+MEGALITH_NO_CUDA(swiglu_backward, SwigluBackward)
+MEGALITH_NO_CUDA(attention_forward, AttentionForward)
+MEGALITH_NO_CUDA(attention_backward, AttentionBackward)
+MEGALITH_NO_CUDA(cross_entropy, CrossEntropy)
+MEGALITH_NO_CUDA(cross_entropy_part, CrossEntropyPart)
+MEGALITH_NO_CUDA(cross_entropy_of_parts, CrossEntropyOfParts)
+MEGALITH_NO_CUDA(dropout_add, DropoutAdd)
+MEGALITH_NO_CUDA(fill, Fill)
+MEGALITH_NO_CUDA(cast, Cast)
+MEGALITH_NO_CUDA(add, Add)
+MEGALITH_NO_CUDA(bias_gradient, BiasGradient)
+MEGALITH_NO_CUDA(normal_init, NormalInit)
+MEGALITH_NO_CUDA(embedding_forward, EmbeddingForward)
+MEGALITH_NO_CUDA(embedding_backward, EmbeddingBackward)
+MEGALITH_NO_CUDA(gemm, Gemm)
+MEGALITH_NO_CUDA(norm_forward, NormForward)
+MEGALITH_NO_CUDA(norm_backward, NormBackward)
+MEGALITH_NO_CUDA(set_update_scalars, SetUpdateScalars)
+MEGALITH_NO_CUDA(gradient_norm, GradientNorm)
+MEGALITH_NO_CUDA(clip_gradients, ClipGradients)
+MEGALITH_NO_CUDA(adamw, AdamW)
+MEGALITH_NO_CUDA(rope, Rope)
+MEGALITH_NO_CUDA(order_rows, OrderRows)
+MEGALITH_NO_CUDA(set_step_scalars, SetStepScalars)
+MEGALITH_NO_CUDA(set_number, SetNumber)
+MEGALITH_NO_CUDA(weigh_step, WeighStep)
+MEGALITH_NO_CUDA(sum, Sum)
 
 }  // namespace megalith::ops::cuda

@@ -61,6 +61,24 @@ TEST_F(PrepareBadInput, ReplacesBadTextWhenAsked) {
   EXPECT_EQ(documents(), (Texts{"a\xEF\xBF\xBDz$", "\xEF\xBF\xBD$"}));
 }
 
+TEST_F(PrepareBadInput, TextThatIsNotUtf8IsRefusedByLineAndByte) {
+  auto options = single("in.txt", "first\n\ncaf\xe9 au lait\n\nlast\n");
+  for (const TextDocuments cut : {TextDocuments::whole_file, TextDocuments::blank_lines}) {
+    options.text_documents = cut;
+    expect_error(ErrorKind::data, {"in.txt:3:", "byte 10:", "invalid UTF-8"}, [&] { run(options); });
+  }
+  options.encode.bad_text = BadText::replace;
+  run(options);
+  EXPECT_EQ(documents(), (Texts{"first$", "caf\xEF\xBF\xBD au lait$", "last$"}));
+}
+
+TEST_F(PrepareBadInput, Utf16IsCalledByItsName) {
+  for (const std::string text : {"\xFF\xFEh", "\xFE\xFF"}) {
+    expect_error(ErrorKind::data, {"in.txt", "looks like UTF-16", "iconv"}, [&] { run(single("in.txt", text)); });
+    expect_error(ErrorKind::data, {"in.jsonl", "looks like UTF-16"}, [&] { run(single("in.jsonl", text)); });
+  }
+}
+
 TEST_F(PrepareBadInput, ADamagedFileIsRefusedOrLeftOutWhole) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += line_of("document number " + std::to_string(i * 7919));
@@ -108,8 +126,8 @@ TEST_F(PrepareBadInput, MoreTokensThanASequenceCanCount) {
 }
 
 TEST_F(PrepareBadInput, RefusesWhatItCannotDo) {
-  auto options = single("in.parquet", "?");
-  expect_error(ErrorKind::user, {"in.parquet", "format"}, [&] { run(options); });
+  auto options = single("in.dat", "?");
+  expect_error(ErrorKind::user, {"in.dat", "format"}, [&] { run(options); });
   options = single("in.txt", "?");
   options.encode.json_keys = {"a", "b"};
   expect_error(ErrorKind::user, {"plain text"}, [&] { run(options); });
@@ -121,7 +139,7 @@ TEST_F(PrepareBadInput, RefusesWhatItCannotDo) {
   expect_error(ErrorKind::user, {"worker 2 of 2"}, [&] { run(options); });
   options = single("in.txt", "?");
   options.output_prefix = directory_ / "in.txt/out";
-  expect_error(ErrorKind::io, {"in.txt"}, [&] { run(options); });
+  expect_error(ErrorKind::user, {"in.txt", "not a directory"}, [&] { run(options); });
 }
 
 TEST_F(PrepareBadInput, AFileThatChangesUnderwayIsAnError) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/prepare/long_document.h"
+#include "data/prepare/read/long_document.h"
 
 namespace megalith::data {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/failpoint.h"
+#include "core/process/failpoint.h"
 #include "data/prepare/prepare_testing.h"
 
 namespace megalith::data {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/data_testing.h"
-#include "data/indexed_dataset.h"
+#include "data/files/indexed_dataset.h"
 #include "data/prepare/prepare.h"
 
 namespace megalith::data {

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/failpoint.h"
-#include "data/indexed_dataset_writer.h"
+#include "core/process/failpoint.h"
 #include "data/prepare/copy_texts.h"
 #include "data/prepare/merge.h"
 #include "data/prepare/prepare_testing.h"
+#include "data/write_dataset.h"
 
 namespace megalith::data {
 namespace {
@@ -29,9 +29,7 @@ class StagesTest : public ::testing::Test {
   std::map<std::string, std::string> outputs() { return files_of(directory_.path() / "out"); }
 
   void dataset(const std::string& name, const std::vector<std::vector<int32_t>>& documents, int64_t vocab = 300) {
-    IndexedDatasetWriter writer(directory_ / name, vocab);
-    for (const auto& document : documents) writer.add_document(document);
-    writer.finish();
+    test::write_dataset(directory_ / name, vocab, documents);
   }
 
   using Files = std::map<std::string, std::string>;
@@ -140,26 +138,26 @@ TEST_F(StagesTest, MergesDatasets) {
   dataset("c", {{}, {4}, {5, 6, 7}});
   dataset("all", {{1, 2}, {}, {3}, {}, {4}, {5, 6, 7}});
   const std::vector<std::string> inputs{directory_ / "a", directory_ / "b", directory_ / "c"};
-  const MergeCounts counts = merge_datasets(inputs, directory_ / "merged", false);
+  const MergeCounts counts = merge_datasets(inputs, directory_ / "merged");
   EXPECT_EQ(counts.documents, 6);
   EXPECT_EQ(counts.tokens, 7);
   for (const char* suffix : {".bin", ".idx"}) {
     EXPECT_EQ(read_bytes(directory_ / ("merged" + std::string(suffix))),
               read_bytes(directory_ / ("all" + std::string(suffix))));
   }
-  EXPECT_TRUE(merge_datasets(inputs, directory_ / "merged", false).was_there);
+  EXPECT_TRUE(merge_datasets(inputs, directory_ / "merged").was_there);
   expect_error(ErrorKind::user, {"merged.bin exists"},
-               [&] { merge_datasets({directory_ / "a"}, directory_ / "merged", false); });
-  merge_datasets({directory_ / "a"}, directory_ / "merged", true);
+               [&] { merge_datasets({directory_ / "a"}, directory_ / "merged"); });
+  merge_datasets({directory_ / "a"}, directory_ / "merged", {.overwrite = true});
   EXPECT_EQ(read_bytes(directory_ / "merged.idx"), read_bytes(directory_ / "a.idx"));
-  expect_error(ErrorKind::user, {"itself"}, [&] { merge_datasets(inputs, directory_ / "a", true); });
+  expect_error(ErrorKind::user, {"itself"}, [&] { merge_datasets(inputs, directory_ / "a", {.overwrite = true}); });
 }
 
 TEST_F(StagesTest, MergeRefusesMixedTypes) {
   dataset("small", {{1}});
   dataset("large", {{1}}, 70'000);
   expect_error(ErrorKind::user, {"uint16", "int32", "large"}, [&] {
-    merge_datasets({directory_ / "small", directory_ / "large"}, directory_ / "merged", false);
+    merge_datasets({directory_ / "small", directory_ / "large"}, directory_ / "merged");
   });
 }
 
@@ -174,12 +172,12 @@ TEST_F(StagesTest, InterruptedMergesStartOver) {
       arm_failpoint(std::string(place) + "=io@" + std::to_string(at));
       bool failed = false;
       try {
-        merge_datasets(inputs, directory_ / "merged", false);
+        merge_datasets(inputs, directory_ / "merged");
       } catch (const Error&) {
         failed = true;
       }
       disarm_failpoints();
-      merge_datasets(inputs, directory_ / "merged", false);
+      merge_datasets(inputs, directory_ / "merged");
       EXPECT_EQ(read_bytes(directory_ / "merged.idx"), read_bytes(directory_ / "all.idx"));
       EXPECT_EQ(read_bytes(directory_ / "merged.bin"), read_bytes(directory_ / "all.bin"));
       EXPECT_EQ(files_of(directory_.path(), "merged").size(), 3u);

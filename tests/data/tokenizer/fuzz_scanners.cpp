@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <string>
 
-#include "data/tokenizer/nfc.h"
-#include "data/tokenizer/scanner.h"
+#include "data/tokenizer/scan/nfc.h"
+#include "data/tokenizer/scan/scanner.h"
 #include "oracle_scanner.h"
 
 // The first byte chooses the grammar; the rest is the text. It is copied so that reading behind it is found.

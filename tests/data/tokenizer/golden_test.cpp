@@ -39,34 +39,24 @@ std::vector<Golden> all_golden(const std::filesystem::path& root) {
 TEST(GoldenTokenizers, GiveTheIdsOfTheCases) {
   MEGALITH_GOLDEN_OR_SKIP(root);
   const auto goldens = all_golden(root);
-  // The cases were made with a regex engine whose \s lacks U+0085. It is white space in Unicode, to tiktoken and to
-  // Hugging Face's tokenizers, and so it is here; where a text holds it, the case may differ for that reason.
-  const std::string next_line = "\u0085";
   std::vector<nlohmann::json> cases;
   std::ifstream file(root / "tokenizer" / "cases.jsonl");
   for (std::string line; std::getline(file, line);) cases.push_back(nlohmann::json::parse(line));
   EXPECT_GE(cases.size(), 1000u);
-  std::vector<int> differing;
   for (const Golden& golden : goldens) {
     const auto tokenizer = make_tokenizer(golden.config);
     EXPECT_EQ(tokenizer->vocab_size(), golden.vocab_size);
     EXPECT_EQ(tokenizer->eod(), golden.eod);
     EXPECT_EQ(vocabulary_of(golden.config).size, golden.vocab_size);
     EXPECT_EQ(vocabulary_of(golden.config).eod, golden.eod);
-    differing.push_back(0);
     for (const nlohmann::json& one : cases) {
       const auto text = one.at("text").get<std::string>();
       const auto wanted = one.at(golden.key).get<std::vector<int32_t>>();
       const auto found = tokenizer->encode(text);
       ASSERT_EQ(tokenizer->decode(found), text);
-      if (found != wanted && text.find(next_line) != std::string::npos) {
-        ++differing.back();
-        continue;
-      }
       ASSERT_EQ(found, wanted) << golden.key << ": " << text;
     }
   }
-  EXPECT_EQ(differing, (std::vector<int>{3, 9, 9}));
 }
 
 TEST(GoldenTokenizers, PathologicalTextTakesNoTime) {

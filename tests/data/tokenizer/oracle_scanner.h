@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer/grammar.h"
-#include "data/tokenizer/unicode_classes.h"
+#include "data/tokenizer/scan/grammar.h"
+#include "data/tokenizer/scan/unicode_classes.h"
 #include "data/utf8.h"
 
 // The grammars once more, slow and plain: their regular expressions, item by item, matched by backtracking over decoded

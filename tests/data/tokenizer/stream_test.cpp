@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "data/tokenizer/bpe_stream.h"
-#include "data/tokenizer/nfc.h"
+#include "data/tokenizer/bpe/bpe_stream.h"
+#include "data/tokenizer/scan/nfc.h"
 #include "tokenizer_testing.h"
 
 namespace megalith::data {

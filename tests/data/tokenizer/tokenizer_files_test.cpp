@@ -79,7 +79,7 @@ TEST_F(TokenizerFilesTest, HostileTiktokenFiles) {
                [&] { BpeTokenizer{read_tiktoken(write("bad.tiktoken", ""), "r50k")}; });
   expect_error(ErrorKind::data, {"bytes"},
                [&] { read_tiktoken(write("bad.tiktoken", good + base64(std::string(2000, 'x')) + " 800\n"), "r50k"); });
-  expect_error(ErrorKind::io, {"nowhere"}, [&] { read_tiktoken(directory_ / "nowhere", "r50k"); });
+  expect_error(ErrorKind::user, {"nowhere", "does not exist"}, [&] { read_tiktoken(directory_ / "nowhere", "r50k"); });
 }
 
 TEST_F(TokenizerFilesTest, HuggingFaceShapeOfLlama3) {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "data/data_testing.h"
+#include "data/tokenizer/bpe/train_bpe.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/byte_alphabet.h"
-#include "data/tokenizer/train_bpe.h"
 #include "data/utf8.h"
 
 namespace megalith::data {

@@ -1,0 +1,28 @@
+# Optional: without Arrow there is no Parquet. It is the system's, or that of PyPI's pyarrow (scripts/install-deps --parquet).
+set(MEGALITH_PARQUET AUTO CACHE STRING "Read Parquet with Apache Arrow: ON, OFF, or AUTO where Arrow is found")
+
+set(MEGALITH_ARROW OFF)
+if(MEGALITH_PARQUET)
+  find_path(ARROW_INCLUDE parquet/api/reader.h)
+  find_library(ARROW_LIBRARY arrow)
+  find_library(PARQUET_LIBRARY parquet)
+  if(NOT ARROW_INCLUDE OR NOT ARROW_LIBRARY OR NOT PARQUET_LIBRARY)
+    set(ARROW_INCLUDE ${PROJECT_SOURCE_DIR}/build/pyarrow/pyarrow/include)
+    file(GLOB ARROW_LIBRARY ${ARROW_INCLUDE}/../libarrow.so.*)
+    file(GLOB PARQUET_LIBRARY ${ARROW_INCLUDE}/../libparquet.so.*)
+    install(FILES ${ARROW_LIBRARY} ${PARQUET_LIBRARY} DESTINATION lib/megalith)
+  endif()
+  if(ARROW_LIBRARY AND PARQUET_LIBRARY)
+    set(MEGALITH_ARROW ON)
+    # Where programs find the module that reads Parquet; what was installed does not need the build tree.
+    set(CMAKE_BUILD_RPATH ${CMAKE_BINARY_DIR})
+    set(CMAKE_INSTALL_RPATH $ORIGIN/../lib/megalith)
+    add_library(megalith_arrow INTERFACE)
+    target_include_directories(megalith_arrow SYSTEM INTERFACE ${ARROW_INCLUDE})
+    target_link_libraries(megalith_arrow INTERFACE ${PARQUET_LIBRARY} ${ARROW_LIBRARY})
+  elseif(NOT MEGALITH_PARQUET STREQUAL AUTO)
+    message(FATAL_ERROR "Parquet is asked for and Apache Arrow is not found: run scripts/install-deps --parquet, "
+                        "or name its folder with -DCMAKE_PREFIX_PATH=...")
+  endif()
+endif()
+message(STATUS "Parquet: ${MEGALITH_ARROW}")

@@ -1,0 +1,217 @@
+#include "cli/launch/launch_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "checkpoint/layout.h"
+#include "cli/launch/launch_words.h"
+#include "config/layout.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "launch/folder.h"
+#include "launch/profiles/profile_reader.h"
+#include "launch/ranks/self.h"
+#include "launch/slurm/slurm_time.h"
+#include "launch/storage.h"
+#include "observe/logs/run_history.h"
+#include "train/run/run_directory.h"
+#include "train/run/tiers.h"
+
+namespace megalith::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+launch::Profile profile_of(const LaunchOptions& options) {
+  std::vector<std::string> set = options.set;
+  if (!options.time.empty() && options.kind == "slurm") set.push_back("slurm.time=" + options.time);
+  if (options.cluster.empty() && options.kind == "local") set.insert(set.begin(), "kind=local");
+  launch::Profile profile =
+      options.cluster.empty() && options.kind == "local"
+          ? launch::default_profile("local", set)
+          : launch::load_profile(options.cluster.empty() ? "generic-" + options.kind : options.cluster, set);
+  if (profile.text("kind") != options.kind) {
+    user_error("the profile {} is for {}: use `megalith launch {} --cluster {}`", profile.name(), profile.text("kind"),
+               profile.text("kind"), options.cluster);
+  }
+  return profile;
+}
+
+// Names of their own in the folder, also where two recipes are called the same.
+std::vector<launch::LaunchFile> copies_of(const std::vector<std::string>& recipes) {
+  std::vector<launch::LaunchFile> copies;
+  std::set<std::string> names;
+  for (const std::string& recipe : recipes) {
+    std::string name = fs::path(recipe).filename().string();
+    while (!names.insert(name).second) name = "more-" + name;
+    copies.push_back({.name = name, .text = read_text(recipe)});
+  }
+  return copies;
+}
+
+class Planner {
+ public:
+  explicit Planner(const LaunchOptions& options)
+      : options_(options),
+        verb_(understand_verb(options.command)),
+        profile_(profile_of(options)),
+        storage_(profile_, fs::current_path()) {}
+
+  LaunchPlan plan() && {
+    launch::Launch& launch = plan_.launch;
+    launch.verb = verb_.verb;
+    launch.profile = profile_;
+    launch.work = verb_.work;
+    launch.work_directory = fs::current_path();
+    launch.chain = options_.chain;
+    launch.saves = verb_.train && !verb_.train->compile_only;
+    launch.time_limit = launch::parse_slurm_time(options_.time).value_or(0);
+    if (options_.kind == "local" && !options_.time.empty() && launch.time_limit == 0)
+      plan_.problems.push_back(
+          fmt::format("the time limit '{}' is none: write 90 (minutes), 90:00 or 1:30:00", options_.time));
+    if (verb_.train) {
+      plan_training();
+    } else {
+      plan_other_verb();
+    }
+    launch::check_name(launch.name);
+    launch.number = launch::launches_in(launch.folder) + 1;
+    for (const std::string& name : options_.after) add_after(name);
+    return std::move(plan_);
+  }
+
+ private:
+  void set_folder(const std::string& name, const fs::path& run_directory) {
+    launch::Launch& launch = plan_.launch;
+    launch.name = options_.name.empty() ? name : options_.name;
+    launch.run_directory = run_directory;
+    launch.folder = run_directory / "launch" / launch.name;
+  }
+
+  void plan_other_verb() {
+    launch::Launch& launch = plan_.launch;
+    const std::string name = fmt::format("{}", fmt::join(verb_.verb, "-"));
+    launch.nodes = std::max<int64_t>(1, options_.nodes);
+    launch.ranks_per_node = options_.ranks > 0 ? options_.ranks : std::max<int64_t>(1, verb_.nproc);
+    launch.arguments = launch::without_nproc(verb_.arguments);
+    const std::string& chosen = options_.name.empty() ? name : options_.name;
+    set_folder(name, fs::current_path() / "runs" / chosen);
+    see_folder(launch.run_directory);
+    if (launch.work == launch::Work::single && (launch.nodes > 1 || launch.ranks_per_node > 1))
+      plan_.problems.push_back(fmt::format("`{}` is one process: leave --nodes and --ranks-per-node out", name));
+  }
+
+  // Where the program sees the folder. Without an image that is where this machine does.
+  void see_folder(const fs::path& run_in_job) {
+    plan_.launch.folder_in_job = (run_in_job / "launch" / plan_.launch.name).string();
+  }
+
+  config::Run load_run(int64_t nodes, int64_t ranks) const {
+    ConfigOptions config = verb_.train->config;
+    const std::vector<std::string> of_ranks = overrides_of_ranks(ranks, nodes);
+    config.overrides.insert(config.overrides.begin(), of_ranks.begin(), of_ranks.end());
+    return config.load();
+  }
+
+  void plan_training() {
+    launch::Launch& launch = plan_.launch;
+    const config::Run recipe = verb_.train->config.load();
+    launch.nodes = options_.nodes > 0 ? options_.nodes : recipe.trainer.num_nodes;
+    launch.ranks_per_node = options_.ranks > 0 ? options_.ranks
+                            : verb_.nproc > 0  ? verb_.nproc
+                                               : recipe.trainer.devices;
+    config::Run run = load_run(launch.nodes, launch.ranks_per_node);
+    require_recipe_or_data(*verb_.train, run);
+    launch.max_time = run.trainer.max_time.empty() ? 0 : config::parse_max_time(run.trainer.max_time);
+
+    const fs::path run_in_job = (fs::current_path() / train::run_path(run)).lexically_normal();
+    run.exp_manager.explicit_log_dir = run_in_job.string();
+    const auto run_here = storage_.seen_here(run_in_job);
+    if (!run_here) {
+      plan_.problems.push_back(fmt::format(
+          "the run directory {} is not on storage that this machine sees: mount it, for example with --set "
+          "mounts[0].source=PATH --set mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
+          run_in_job.string(), run_in_job.parent_path().string()));
+    }
+    set_folder(run.name + (verb_.train->compile_only ? "-compile" : ""), run_here.value_or(run_in_job));
+    see_folder(run_in_job);
+    find_tracker(run);
+    set_arguments(run);
+    check_run(run);
+  }
+
+  void set_arguments(const config::Run& run) {
+    launch::Launch& launch = plan_.launch;
+    launch.files = copies_of(verb_.train->config.files);
+    std::vector<std::string> names;
+    for (const launch::LaunchFile& file : launch.files) names.push_back(launch.folder_in_job + "/" + file.name);
+    launch.arguments = with_files(verb_.arguments, names);
+    launch.arguments.push_back("exp_manager.explicit_log_dir=" + run.exp_manager.explicit_log_dir);
+    // Its own restarts; whether it may continue what is there now has been checked.
+    launch.arguments.emplace_back("exp_manager.resume_if_exists=true");
+  }
+
+  void find_tracker(const config::Run& run) {
+    if (!plan_.launch.saves || !run.exp_manager.create_checkpoint_callback) return;
+    const fs::path checkpoints = train::tiers_of(run, 0).persistent;
+    if (const auto here = storage_.seen_here(checkpoints)) {
+      plan_.launch.tracker = *here / checkpoint::kTrackerName;
+      return;
+    }
+    plan_.problems.push_back(
+        fmt::format("the checkpoints of {} are not on storage that this machine sees: mount it, so that the job can "
+                    "tell whether it "
+                    "made progress",
+                    checkpoints.string()));
+  }
+
+  void check_run(const config::Run& run) {
+    const launch::Launch& launch = plan_.launch;
+    const launch::TrainingCheck check = launch::check_training(run, launch.nodes * launch.ranks_per_node, storage_);
+    plan_.problems.insert(plan_.problems.end(), check.problems.begin(), check.problems.end());
+    plan_.unchecked = check.unchecked;
+    const int64_t gpus = launch.profile.number("gpus_per_node");
+    if (run.trainer.accelerator != "cpu" && gpus > 0 && launch.ranks_per_node > gpus) {
+      plan_.problems.push_back(fmt::format("{} ranks per node do not fit the {} GPUs of a node of {} (gpus_per_node)",
+                                           launch.ranks_per_node, gpus, launch.profile.name()));
+    }
+    if (verb_.train->compile_only || !fs::exists(launch.run_directory / "hparams.yaml")) return;
+    const observe::RunHistory history = observe::read_run_history(launch.run_directory);
+    plan_.is_complete = history.complete() && history.last_step.value_or(-1) + 1 >= run.trainer.max_steps;
+    if (!run.exp_manager.resume_if_exists && !plan_.is_complete) {
+      plan_.problems.push_back(
+          fmt::format("{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
+                      "exp_manager.explicit_log_dir",
+                      launch.run_directory.string()));
+    }
+  }
+
+  void add_after(const std::string& name) {
+    const launch::LaunchRecord before = launch::find_launch(name);
+    if (before.kind != options_.kind || options_.kind != "slurm")
+      user_error("--after {}: both launches must be on Slurm", name);
+    const auto ending = before.ending();
+    if (ending && ending->code == 0) return;
+    if (ending) user_error("--after {}: it has ended with exit code {}: {}", name, ending->code, ending->reason);
+    plan_.launch.after.insert(plan_.launch.after.end(), before.ids.begin(), before.ids.end());
+  }
+
+  const LaunchOptions& options_;
+  LaunchedVerb verb_;
+  launch::Profile profile_;
+  launch::Storage storage_;
+  LaunchPlan plan_;
+};
+
+}  // namespace
+
+LaunchPlan plan_launch(const LaunchOptions& options) {
+  return Planner(options).plan();
+}
+
+}  // namespace megalith::cli

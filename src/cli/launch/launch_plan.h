@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/launch.h"
+
+namespace megalith::cli {
+
+struct LaunchOptions {
+  std::string kind;  // slurm, local
+  std::string cluster;
+  std::vector<std::string> set;
+  std::string name;
+  int64_t nodes = 0;  // 0: as the recipe says
+  int64_t ranks = 0;  // of each node; 0: as the command or the recipe says
+  std::string time;
+  int64_t chain = 1;
+  std::vector<std::string> after;  // names of launches that must have ended well
+  bool render = false;
+  bool check = false;
+  bool diff = false;
+  std::vector<std::string> command;
+};
+
+struct LaunchPlan {
+  launch::Launch launch;
+  std::vector<std::string> problems;   // why it cannot run
+  std::vector<std::string> unchecked;  // what this machine cannot see
+  bool is_complete = false;            // the run that it would continue has nothing left to do
+};
+
+// From the command line to a launch, with every reason why it cannot run that can be found without asking the cluster.
+LaunchPlan plan_launch(const LaunchOptions& options);
+
+}  // namespace megalith::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/train_options.h"
+#include "launch/launch.h"
+
+namespace megalith::cli {
+
+// The words after `--`, understood as this program understands its own: user error, in the same words, where it does
+// not.
+struct LaunchedVerb {
+  std::vector<std::string> verb;       // {"data", "tokenize"}
+  std::vector<std::string> arguments;  // the rest
+  launch::Work work = launch::Work::single;
+  int64_t nproc = 0;                      // as they say; 0: they do not
+  std::shared_ptr<TrainOptions> train{};  // of `train`; null: another verb
+};
+LaunchedVerb understand_verb(const std::vector<std::string>& words);
+
+// The arguments without --nproc, and with other files in place of those that -c names, in their order.
+std::vector<std::string> with_files(const std::vector<std::string>& arguments, const std::vector<std::string>& files);
+
+}  // namespace megalith::cli

@@ -1,0 +1,61 @@
+#include "cli/prompts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace megalith::cli {
+
+namespace {
+
+std::string text_of(const std::string& line, const std::string& place) {
+  const auto object = nlohmann::json::parse(line, nullptr, false);
+  if (!object.is_object()) data_error("{}: not a JSON object", place);
+  for (const char* key : {"prompt", "text"}) {
+    const auto found = object.find(key);
+    if (found == object.end()) continue;
+    if (!found->is_string()) data_error("{}: \"{}\" is not a string", place, key);
+    return found->get<std::string>();
+  }
+  data_error("{}: neither \"prompt\" nor \"text\" is there", place);
+}
+
+std::string whole_text(const std::string& file) {
+  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(file)) user_error("cannot read prompts from {}: it is no file", file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+bool is_blank(const std::string& line) {
+  return std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isspace(c) != 0; });
+}
+
+}  // namespace
+
+std::vector<std::string> read_prompts(const std::string& file) {
+  const std::string name = file == "-" ? "standard input" : file;
+  std::istringstream lines(whole_text(file));
+  std::vector<std::string> prompts;
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (is_blank(line)) continue;
+    prompts.push_back(name.ends_with(".jsonl") ? text_of(line, fmt::format("{}:{}", name, number)) : line);
+  }
+  if (prompts.empty()) {
+    user_error("{} holds no prompt: give one a line, or --prompt TEXT (--prompt '' writes a document from its start)",
+               name);
+  }
+  return prompts;
+}
+
+}  // namespace megalith::cli

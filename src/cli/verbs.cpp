@@ -1,0 +1,12 @@
+#include "cli/verbs.h"
+
+namespace megalith::cli {
+
+void add_verbs(CLI::App& program, Action& run) {
+  for (const auto add : {add_train, add_generate, add_evaluate, add_data, add_checkpoint, add_report, add_watch,
+                         add_bench, add_launch, add_completion}) {
+    add(program, run);
+  }
+}
+
+}  // namespace megalith::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+// The names of events in every log; docs/sinks.md says what each one means.
+namespace megalith::event {
+
+constexpr const char* kJobStarted = "job_started";
+constexpr const char* kJobTerminated = "job_terminated";
+constexpr const char* kCheckpointLoaded = "checkpoint_loaded";
+constexpr const char* kCheckpointSaved = "checkpoint_saved";
+constexpr const char* kCheckpointFailed = "checkpoint_failed";
+constexpr const char* kNonFinite = "non_finite";
+constexpr const char* kEventsLost = "events_lost";
+constexpr const char* kMetrics = "metrics";  // the numbers of a step or of a validation
+
+// In the logs of Google's resiliency library, which names the others alike.
+constexpr const char* kUserScheduled = "user_scheduled";
+constexpr const char* kUserTerminated = "user_terminated";
+
+// Spans.
+constexpr const char* kCheckpointLoad = "checkpoint_load";
+constexpr const char* kCheckpointSave = "checkpoint_save";
+constexpr const char* kValidation = "validation";
+
+// Fields that are read back.
+constexpr const char* kKind = "kind";        // of metrics: metric::kTrain or kValidation
+constexpr const char* kCount = "count";      // of events_lost
+constexpr const char* kProgram = "program";  // of job_started, as the next three
+constexpr const char* kProcessor = "processor";
+constexpr const char* kAccelerator = "accelerator";
+constexpr const char* kPeakTflops = "peak_tflops";
+
+}  // namespace megalith::event

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <string>
+#include <utility>
+
+namespace megalith {
+
+class LauncherLine;
+
+// The signals that ask a run to end: Slurm's SIGUSR1 before the time is up, and SIGHUP when a terminal is gone.
+inline constexpr std::array<std::pair<int, const char*>, 4> kStopSignals = {
+    {{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGHUP, "SIGHUP"}}};
+
+// "" for other signals.
+const char* stop_signal_name(int signal);
+
+// A SIGINT so much later than the first means it; one key press may reach a process several times.
+constexpr double kSecondInterruptSeconds = 1.0;
+constexpr int kExitStoppedEarly = 75;
+
+// What a person is told. Also from a signal handler.
+enum class StopNotice { before_first_step, stopping, quitting };
+void write_stop_notice(int descriptor, StopNotice notice, int signal);
+
+// How this process takes stop signals. A SIGHUP that is ignored (nohup) stays ignored.
+//
+// A rank that has a launcher passes a signal on to it and does nothing else: the launcher asks all ranks, once, however
+// many of them it reached. Without one, or when it is gone, the first signal is noted, further ones change nothing, and
+// a second SIGINT ends the process as if no handler were there. Until hold() a signal ends the process at once, with
+// kExitStoppedEarly: there is nothing to save yet.
+namespace stop_signals {
+
+struct Options {
+  LauncherLine* launcher = nullptr;  // must outlive the process
+  bool speaks = true;                // says on standard error that it has understood
+};
+
+// Until give_back(), which only tests need.
+void take(const Options& options);
+void give_back();
+bool are_taken();
+
+// From here on signals are noted and the process goes on.
+void hold();
+// hold(), and the launcher learns that a stop saves from here on.
+void begin_running();
+
+// Empty, or why the run should end.
+std::string reason();
+
+}  // namespace stop_signals
+
+}  // namespace megalith

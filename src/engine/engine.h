@@ -1,0 +1,189 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "comm/world.h"
+#include "core/process/progress.h"
+#include "data/batch.h"
+#include "engine/arenas.h"
+#include "engine/rank_spread.h"
+#include "engine/rank_talk.h"
+#include "engine/stage.h"
+#include "optim/optimizer.h"
+#include "parallel/groups.h"
+#include "parallel/replica_sync.h"
+
+namespace megalith::engine {
+
+struct EngineOptions {
+  StageRequest stage;
+  uint64_t seed = 0;  // of dropout
+  bool deterministic = true;
+  bool records_graphs = true;  // on a GPU
+  optim::OptimizerOptions optimizer = {};
+  double deadline = 600.0;  // seconds for the ranks of a call to arrive
+};
+
+// What a rank asks all to do after a step: they hear of it with its result.
+struct StepRequests {
+  bool stop = false;  // the run
+  bool save = false;
+};
+
+struct StepOrder {
+  int64_t step = 0;
+  double weight = 0.0;  // of the targets of this data-parallel rank's samples
+  double learning_rate = 0.0;
+  StepRequests requests = {};
+};
+
+struct UpdateResult {
+  double gradient_norm = 0.0;
+  bool skipped = false;          // a gradient was not finite: nothing was changed
+  std::string first_non_finite;  // the parameter it was found in; empty where another rank found it
+};
+
+// What a step did, on all ranks.
+struct StepResult {
+  double loss = 0.0;  // mean over the weighted tokens
+  double backward_seconds = 0.0;
+  // In which this rank waited for others. Nothing for a rank alone; on a GPU it is measured every few steps.
+  std::optional<double> wait_seconds;
+  std::optional<RankSpread> spread;  // of the last step measured before this one
+  UpdateResult update;
+  bool stop_requested = false;  // some rank asked for it in its order
+  bool save_requested = false;  // the same
+};
+
+struct EvaluationSum {
+  double loss = 0.0;    // weighted
+  double weight = 0.0;  // of the targets
+};
+
+// What one rank computes with: memory, its part of the model, optimizer, and the ranks it works with. It knows nothing
+// of files, steps to come or who watches. On a GPU its calls ask and do not wait; only result_of_step() and evaluate()
+// do. All ranks make the same calls.
+class Engine {
+ public:
+  // `world` must outlive the engine. `sizes`: what a rehearsal of this rank has found.
+  Engine(const EngineOptions& options, comm::World& world, const ArenaSizes& sizes);
+  // A shadow, without memory, that computes nothing: it tells sizes() and what observers of its stream and world heard.
+  Engine(const EngineOptions& options, comm::World& world, const StagePrograms& programs);
+  ~Engine();
+
+  void initialise(uint64_t seed);
+
+  // Every operation of a step, and of evaluation on a shadow, on micro batches like `example`, without other stages.
+  void rehearse(const data::MicroBatch& example);
+  // Tunes every operation of training on micro batches like `example`, by timing where no choice is known; all ranks
+  // then use the same ones. Weights and optimizer state stay as they are. Nothing to do on the CPU.
+  void tune(const data::MicroBatch& example);
+
+  // One step, on as many micro batches as the request plans or its ramp has.
+  void run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches, Progress& progress);
+  // What the step ended last did, or the one before where `steps_back` is 1. Waits until it is done.
+  StepResult result_of_step(int steps_back);
+  // Whether run_step() returns before the step is done.
+  bool runs_ahead() const { return stream_.device() == Device::cuda; }
+
+  // Over all ranks. `weight` as in StepOrder; as many micro batches as a step has.
+  EvaluationSum evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight);
+
+  // Recorded work shows no single operation to a profiler.
+  void set_recording(bool on) { stage_->set_recording(on && options_.records_graphs); }
+  // No update before this point is passed: something still reads the state. Null: nothing does. It must outlive the
+  // steps that follow.
+  void set_update_barrier(const StreamMark* mark) { update_barrier_ = mark; }
+
+  const EngineOptions& options() const { return options_; }
+  // Where this rank stands.
+  const parallel::Coordinates& place() const { return place_; }
+  const parallel::Groups& groups() const { return groups_; }
+  const parallel::ParameterTable& table() const { return table_; }
+  const parallel::ParameterStore& parameters() const { return store_; }
+  // Null where nothing is trained.
+  optim::Optimizer* optimizer() const { return optimizer_.get(); }
+  const StageProgram& program() const { return program_; }
+  const Arenas& arenas() const { return arenas_; }
+  // What was needed so far.
+  ArenaSizes sizes() const;
+  // Bytes that libraries take beside the arenas and that the GPU held before, as tune() has seen them.
+  std::optional<int64_t> bytes_outside() const { return bytes_outside_; }
+  RankTalk& talk() { return *talk_; }
+  Stream& stream() { return stream_; }
+
+ private:
+  // What the device tells of a step, copied to the host when the step ends.
+  struct StepSlot {
+    std::unique_ptr<StagingMemory> memory;
+    StreamMark begun;
+    StreamMark done;
+    StreamTimes backwards;
+    StreamTimes waits;
+    bool times_waits = false;
+    bool tells_spread = false;
+  };
+  static constexpr size_t kSlots = 2;
+
+  // Numbers of a step in the memory of the device. Those before `weight` are summed over all ranks.
+  struct StepSums {
+    double squared_norm = 0.0;
+    double loss = 0.0;
+    double evaluated_weight = 0.0;
+    double stop_requests = 0.0;
+    double save_requests = 0.0;
+    double weight = 0.0;  // of all targets of the step
+    RankTimes times;
+  };
+  static constexpr int64_t kSums = sizeof(StepSums) / sizeof(double);
+  struct StepTelling {
+    ops::UpdateScalars update;
+    StepSums sums;
+  };
+
+  Engine(const EngineOptions& options, comm::World& world, const StagePrograms& programs, const ArenaSizes* sizes);
+
+  void begin_step(const StepOrder& order);
+  void end_step(const StepOrder& order);
+  Tensor sum(double StepSums::*which) const;
+  void set_sum(double StepSums::*which, double value);
+  // Sums over all ranks what this one adds to each.
+  void sum_over_ranks(const StepRequests& requests, double evaluated_weight);
+  void compare_ranks();
+  void share_tuning();
+
+  bool is_alone() const { return groups_.world->is_alone(); }
+  // Among those that hold the same weights.
+  int64_t replica() const;
+  // Of the ranks with the same losses, one counts.
+  bool tells_losses() const;
+
+  StepSlot& current_slot() { return slots_[steps_ended_ % kSlots]; }
+
+  EngineOptions options_;
+  parallel::Coordinates place_;
+  parallel::Groups groups_;
+  std::unique_ptr<ThreadPool> pool_;  // null: a shadow
+  Stream stream_;
+  parallel::ParameterTable table_;
+  parallel::Placement placement_;
+  StageProgram program_;
+  Arenas arenas_;
+  parallel::ParameterStore store_;
+  std::unique_ptr<parallel::ReplicaSync> sync_;  // absent, like the optimizer, where nothing is trained
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  ops::StepScalars* scalars_ = nullptr;
+  StepSums* sums_ = nullptr;
+  std::unique_ptr<RankTalk> talk_;
+  std::unique_ptr<Stage> stage_;
+
+  std::array<StepSlot, kSlots> slots_;
+  size_t steps_ended_ = 0;
+  const StreamMark* update_barrier_ = nullptr;
+  std::optional<int64_t> bytes_outside_;
+  double own_seconds_ = 0.0;  // that this rank worked in the last step whose waits were timed; 0: none yet
+};
+
+}  // namespace megalith::engine

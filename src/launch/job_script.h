@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "launch/launch.h"
+
+namespace megalith::launch {
+
+// The parts that batch scripts share. In all of them `launch` is the folder, `job` the cluster's id of this job, and
+// what the functions say goes to the log.
+
+// launch=..., tracker=..., and so on.
+std::string script_settings(const Launch& launch);
+// export NAME=value
+std::string script_exports(const Launch& launch);
+
+// say, note, newest_checkpoint, end.
+extern const char* const kScriptFunctions;
+// Goes to the work directory, opens the log and ends where neither can be seen (2), or the launch has ended already;
+// leaves in `generation` how many starts there were before.
+extern const char* const kScriptStart;
+
+}  // namespace megalith::launch

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <functional>
+
+#include "launch/cluster.h"
+
+namespace megalith::launch {
+
+// Prints the log of a launch whose folder holds it, or that of one rank, to standard output. `has_ended` is asked now
+// and then while it follows.
+void print_log(const LaunchRecord& record, const LogOptions& options, const std::function<bool()>& has_ended);
+
+}  // namespace megalith::launch

@@ -1,0 +1,281 @@
+#include "launch/slurm/slurm_script.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "launch/bash_quote.h"
+#include "launch/job_script.h"
+#include "launch/slurm/slurm_time.h"
+
+namespace megalith::launch {
+
+namespace {
+
+constexpr size_t kLongestOption = 1000;
+
+const char* const kComment =
+    R"sh(# One start of a run that may take several. How it goes on depends on the exit code of the program:
+#   0 complete, 2 the input is wrong, 70 given up: the job ends with it.
+#   75 stopped early and saved: it starts again, but for the second time in a row without a newer checkpoint.
+#   any other: it starts again if there is a newer checkpoint than at its start.
+)sh";
+
+const char* const kTimeLimit = R"sh(# Training stops and saves `margin` seconds before Slurm's time limit.
+time_limit=()
+left=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%L)
+if [[ $left =~ ^(([0-9]+)-)?(([0-9]+):)?([0-9]+):([0-9]+)$ ]]; then
+  at=("${BASH_REMATCH[@]}")
+  seconds=$((10#0${at[2]} * 86400 + 10#0${at[4]} * 3600 + 10#${at[5]} * 60 + 10#${at[6]} - margin))
+  ((seconds > 0)) || seconds=1
+  ((max_time == 0 || seconds < max_time)) || seconds=$max_time
+  time_limit=("$(printf 'trainer.max_time=%02d:%02d:%02d:%02d' $((seconds / 86400)) $((seconds / 3600 % 24)) \
+    $((seconds / 60 % 60)) $((seconds % 60)))")
+  say "Slurm leaves $left; training stops $margin s before that (${time_limit[0]})"
+fi
+)sh";
+
+const char* const kRequeue =
+    R"sh(# again CODE REASON: this job goes back to the queue, and on from the newest checkpoint.
+again() {
+  note end "$generation" "$job" "$1" "$2"
+  state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T) || state=RUNNING
+  if [[ $state != RUNNING ]]; then
+    say "$2 (exit code $1); Slurm says $state, so that it is not started again"
+    exit "$1"
+  fi
+  say "$2 (exit code $1); back to the queue"
+  trap - TERM
+  for _ in {1..60}; do
+    scontrol requeue "$SLURM_JOB_ID" && sleep 600  # until Slurm ends this script
+    sleep 10
+  done
+  end "$1" "$2; Slurm does not take the job back into its queue"
+}
+)sh";
+
+const char* const kChain = R"sh(# again CODE REASON: the next job of the chain goes on from the newest checkpoint.
+again() {
+  ((generation + 1 < chain)) || end "$1" "$2; no job of the chain is left: launch again to go on"
+  note end "$generation" "$job" "$1" "$2"
+  say "$2 (exit code $1); the next job of the chain goes on"
+  exit "$1"
+}
+)sh";
+
+const char* const kNoRequeue = R"sh(# again CODE REASON: the profile does not want this job to go back to the queue.
+again() { end "$1" "$2; launch again to go on"; }
+)sh";
+
+const char* const kPolicy = R"sh(code=$?
+after=$(newest_checkpoint)
+((after > before)) && rm -f "$launch/fruitless"
+case $code in
+  0) end 0 "complete" ;;
+  2) end 2 "the input is wrong, the log says what" ;;
+  70) end 70 "given up" ;;
+esac
+[[ ! -e $launch/stop ]] || end "$code" "stopped on request"
+((code == 75)) && reason="stopped early" || reason="failed"
+if ((after > before)); then again "$code" "$reason, step $after saved"; fi
+((code == 75)) || end "$code" "failed without a newer checkpoint than at its start (step $before)"
+[[ ! -e $launch/fruitless ]] || end 75 "stopped early twice in a row without a newer checkpoint"
+: >"$launch/fruitless"
+again 75 "stopped early, nothing saved"
+)sh";
+
+class Script {
+ public:
+  explicit Script(const Launch& launch) : launch_(launch), profile_(launch.profile) {}
+
+  std::vector<std::string> options() const {
+    std::vector<std::string> options = {fmt::format("--job-name={}", launch_.name),
+                                        fmt::format("--nodes={}", launch_.nodes),
+                                        fmt::format("--ntasks-per-node={}", tasks_per_node())};
+    const auto add = [&](const char* option, const char* key) {
+      if (const std::string value = profile_.text(key); !value.empty()) options.push_back(option + value);
+    };
+    add("--partition=", "slurm.partition");
+    add("--account=", "slurm.account");
+    add("--qos=", "slurm.qos");
+    add("--reservation=", "slurm.reservation");
+    add("--constraint=", "slurm.constraint");
+    add_gpus(options);
+    if (profile_.flag("slurm.exclusive")) options.emplace_back("--exclusive");
+    add("--mem=", "slurm.memory");
+    if (const int64_t cpus = profile_.number("slurm.cpus_per_task"); cpus > 0)
+      options.push_back(fmt::format("--cpus-per-task={}", cpus));
+    add("--switches=", "slurm.switches");
+    if (const int64_t nodes = profile_.number("slurm.segment"); nodes > 0)
+      options.push_back(fmt::format("--segment={}", nodes));
+    add("--time=", "slurm.time");
+    if (launch_.saves) options.push_back(fmt::format("--signal=USR1@{}", margin()));
+    if (launch_.chain > 1 || profile_.flag("slurm.singleton")) options.emplace_back("--dependency=singleton");
+    options.emplace_back(requeues() ? "--requeue" : "--no-requeue");
+    // The script opens its log itself: where a node does not see it, Slurm would not even start the script.
+    options.emplace_back("--output=/dev/null");
+    for (const std::string& more : profile_.texts("slurm.sbatch")) options.push_back(more);
+    return options;
+  }
+
+  std::string text() const {
+    std::string text = "#!/bin/bash\n";
+    for (const std::string& option : options()) text += fmt::format("#SBATCH {}\n", sbatch_quoted(option));
+    text += fmt::format("\n{}\n{}job=$SLURM_JOB_ID\n", kComment, script_settings(launch_));
+    if (launch_.saves) text += fmt::format("margin={}\nmax_time={}\n", margin(), launch_.max_time);
+    if (launch_.chain > 1) text += fmt::format("chain={}\n", launch_.chain);
+    const char* const again = launch_.chain > 1 ? kChain : requeues() ? kRequeue : kNoRequeue;
+    text += fmt::format("\n{}\n{}\n{}\n{}", kScriptFunctions, again, kScriptStart, environment());
+    if (launch_.saves) text += fmt::format("\n{}", kTimeLimit);
+    text += fmt::format("\n{}", run());
+    text += kPolicy;
+    return text;
+  }
+
+ private:
+  bool per_rank() const { return launch_.work == Work::workers || profile_.text("slurm.tasks") == "gpu"; }
+  int64_t tasks_per_node() const { return per_rank() ? launch_.ranks_per_node : 1; }
+  int64_t margin() const { return static_cast<int64_t>(profile_.seconds("save_margin")); }
+  bool requeues() const { return launch_.chain == 1 && profile_.flag("slurm.requeue"); }
+
+  void add_gpus(std::vector<std::string>& options) const {
+    const int64_t gpus = profile_.number("gpus_per_node");
+    const std::string how = profile_.text("slurm.gpus");
+    if (gpus == 0 || launch_.work == Work::workers || how == "none") return;
+    options.push_back(fmt::format("{}{}", how == "gres" ? "--gres=gpu:" : "--gpus-per-node=", gpus));
+  }
+
+  std::string environment() const {
+    std::string text;
+    if (launch_.work == Work::ranks) {
+      text += R"sh(export MASTER_ADDR MASTER_PORT MEGALITH_GENERATION
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))  # two jobs may share a node
+MEGALITH_GENERATION=$generation
+)sh";
+    }
+    return text + script_exports(launch_);
+  }
+
+  std::vector<std::string> srun() const {
+    // The first task that ends must not end the others: srun would answer with their signal instead of 75.
+    std::vector<std::string> words = {
+        "srun", "--kill-on-bad-exit=0",
+        fmt::format("--wait={}", launch_.work == Work::ranks ? profile_.number("slurm.wait") : 0)};
+    if (tasks_per_node() > 1) words.emplace_back("--label");
+    if (const int64_t cpus = profile_.number("slurm.cpus_per_task"); cpus > 0)
+      words.push_back(fmt::format("--cpus-per-task={}", cpus));
+    if (const std::string mpi = profile_.text("slurm.mpi"); !mpi.empty()) words.push_back("--mpi=" + mpi);
+    if (!profile_.text("image").empty()) add_container(words);
+    for (const std::string& more : profile_.texts("slurm.srun")) words.push_back(more);
+    return words;
+  }
+
+  void add_container(std::vector<std::string>& words) const {
+    words.push_back("--container-image=" + profile_.text("image"));
+    std::vector<std::string> mounts;
+    for (const Mount& mount : profile_.mounts())
+      mounts.push_back(fmt::format("{}:{}{}", mount.source, mount.target, mount.read_only ? ":ro" : ""));
+    if (!mounts.empty()) words.push_back(fmt::format("--container-mounts={}", fmt::join(mounts, ",")));
+    if (profile_.flag("slurm.container_writable")) words.emplace_back("--container-writable");
+    words.emplace_back(profile_.flag("slurm.container_mount_home") ? "--container-mount-home"
+                                                                   : "--no-container-mount-home");
+    // Those that must win over the image's own.
+    std::vector<std::string> names;
+    if (launch_.work == Work::ranks) names = {"MASTER_ADDR", "MASTER_PORT", "MEGALITH_GENERATION"};
+    for (const auto& [name, value] : environment_of(launch_)) names.push_back(name);
+    if (!names.empty()) words.push_back(fmt::format("--container-env={}", fmt::join(names, ",")));
+  }
+
+  std::vector<std::string> program() const {
+    std::vector<std::string> words = per_rank() ? command_per_rank(launch_) : command_per_node(launch_);
+    const std::vector<std::string> files = profile_.texts("source");
+    if (files.empty()) return words;
+    std::string shell;
+    for (const std::string& file : files) shell += fmt::format("source {} && ", bash_quoted(file));
+    words.insert(words.begin(), {"bash", "-c", shell + "exec \"$@\"", "bash"});
+    return words;
+  }
+
+  std::string run() const {
+    const std::vector<std::string> start = srun();
+    const std::vector<std::string> command = program();
+    std::string text = R"sh(before=$(newest_checkpoint)
+note start "$generation" "$job" "$SLURM_JOB_NODELIST"
+trap : TERM  # goes to the ranks; this script waits for their answer
+)sh";
+    text += bash_command(start, 3) + " \\\n  " + bash_command(command, launch_.verb.size() + 1);
+    if (launch_.saves) text += " \\\n  \"${time_limit[@]}\"";
+    return text + "\n";
+  }
+
+  const Launch& launch_;
+  const Profile& profile_;
+};
+
+}  // namespace
+
+std::string sbatch_quoted(const std::string& option) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (option.size() > kLongestOption || std::any_of(option.begin(), option.end(), is_control)) {
+    user_error("a #SBATCH line cannot carry '{}': it has {}", option.substr(0, 60),
+               option.size() > kLongestOption ? fmt::format("more than {} bytes", kLongestOption)
+                                              : "a line end or another control character");
+  }
+  constexpr std::string_view kSpecial = " \"'\\#$`!&|;<>()*?[]{}~";
+  if (option.find_first_of(kSpecial) == std::string::npos) return option;
+  std::string quoted = "\"";
+  for (const char c : option) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string slurm_script(const Launch& launch) {
+  return Script(launch).text();
+}
+
+std::vector<std::string> slurm_script_problems(const Launch& launch) {
+  std::vector<std::string> problems;
+  const Profile& profile = launch.profile;
+  for (const std::string& option : Script(launch).options()) {
+    try {
+      sbatch_quoted(option);
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  for (const char* key : {"slurm.sbatch", "slurm.srun"}) {
+    for (const std::string& option : profile.texts(key)) {
+      if (!option.starts_with("--"))
+        problems.push_back(fmt::format("`{}`: '{}' is not an option: expected --NAME or --NAME=VALUE", key, option));
+    }
+  }
+  const std::string time = profile.text("slurm.time");
+  if (!time.empty()) {
+    const auto seconds = parse_slurm_time(time);
+    if (!seconds) {
+      problems.push_back(fmt::format(
+          "the time limit '{}' is none that Slurm knows: write 90 (minutes), 90:00, 1:30:00, 1-12 or 1-12:30:00",
+          time));
+    } else if (launch.saves && *seconds <= static_cast<int64_t>(profile.seconds("save_margin"))) {
+      problems.push_back(
+          fmt::format("the time limit {} is not longer than the {} s before it at which training stops and saves: give "
+                      "more --time, or less with --set save_margin=60",
+                      time, profile.seconds("save_margin")));
+    }
+  }
+  for (const Mount& mount : profile.mounts()) {
+    if (mount.source.find_first_of(":,") != std::string::npos || mount.target.find_first_of(":,") != std::string::npos)
+      problems.push_back(
+          fmt::format("the mount {} -> {} has a ':' or ',', which pyxis cannot take", mount.source, mount.target));
+    if (mount.source.empty())
+      problems.push_back(fmt::format("the mount of {} has no `source`, a path of the node", mount.target));
+  }
+  return problems;
+}
+
+}  // namespace megalith::launch

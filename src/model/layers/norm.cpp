@@ -1,0 +1,67 @@
+#include "model/layers/norm.h"
+
+namespace megalith::model {
+
+Norm::Norm(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name)
+    : kind_(config.norm),
+      epsilon_(config.epsilon),
+      compute_(config.compute),
+      main_(main_dtype(config.compute)),
+      weight_(store[name + ".weight"]) {
+  if (config.has_norm_bias()) bias_ = store[name + ".bias"];
+}
+
+Tensor Norm::allocate_rows(Arena& arena, const Context& context) const {
+  return arena.allocate("norm.output", compute_, {context.rows(), weight_.weight.cols()});
+}
+
+Tensor Norm::allocate_tokens(const Context& context) const {
+  return context.scratch.allocate("norm.d_output", compute_, {context.tokens(), weight_.weight.cols()});
+}
+
+NormStatistics Norm::allocate_statistics(Arena& arena, int64_t tokens) const {
+  NormStatistics statistics{.rstd = arena.allocate("norm.rstd", main_, {tokens})};
+  if (kind_ == ops::NormKind::layer_norm) statistics.mean = arena.allocate("norm.mean", main_, {tokens});
+  return statistics;
+}
+
+void Norm::forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const {
+  ops::norm_forward(context.stream, {.kind = kind_,
+                                     .x = x,
+                                     .weight = weight_.weight,
+                                     .bias = bias_.weight,
+                                     .y = y,
+                                     .mean = statistics.mean,
+                                     .rstd = statistics.rstd,
+                                     .epsilon = epsilon_});
+}
+
+Tensor Norm::output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const {
+  Tensor rows = saved;
+  if (!rows) {
+    rows = allocate_rows(context.tensor.divides_tokens() ? context.scratch : context.kept(), context);
+    forward(context, x, rows, statistics);
+  }
+  return context.tensor.gather(context.stream, context.kept(), rows);
+}
+
+void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics,
+                    Tensor residual_gradient, Tensor dx, Tensor bias_gradient) const {
+  const ArenaScope scope(context.scratch);
+  const Tensor scratch =
+      context.scratch.allocate("norm.partial_sums", main_, {ops::norm_backward_scratch(x.rows(), x.cols())});
+  ops::norm_backward(context.stream, {.kind = kind_,
+                                      .dy = dy,
+                                      .x = x,
+                                      .weight = weight_.weight,
+                                      .mean = statistics.mean,
+                                      .rstd = statistics.rstd,
+                                      .residual_gradient = residual_gradient,
+                                      .dx = dx,
+                                      .dweight = weight_.gradient,
+                                      .dbias = bias_.gradient,
+                                      .dx_sums = bias_gradient,
+                                      .scratch = scratch});
+}
+
+}  // namespace megalith::model

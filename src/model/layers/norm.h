@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+
+#include "model/context.h"
+#include "model/model_config.h"
+#include "parallel/placement/parameter_store.h"
+
+namespace megalith::model {
+
+// Per token, kept between forward and backward.
+struct NormStatistics {
+  Tensor mean;  // LayerNorm only
+  Tensor rstd;
+};
+
+// LayerNorm or RMSNorm over the hidden dimension.
+class Norm {
+ public:
+  Norm(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name);
+
+  // A tensor (rows, hidden), for y.
+  Tensor allocate_rows(Arena& arena, const Context& context) const;
+  // A tensor (tokens, hidden) in scratch: what ranks make of the gradient of y, before they add it up.
+  Tensor allocate_tokens(const Context& context) const;
+  NormStatistics allocate_statistics(Arena& arena, int64_t tokens) const;
+
+  void forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const;
+  // y of all tokens, for the gradient of the weights that read it: `saved`, or made again, in memory of context.kept().
+  Tensor output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const;
+  // dx = residual_gradient + the gradient with respect to x; `dy` is the gradient with respect to y. bias_gradient,
+  // optional: += the column sums of dx, for a bias that was added into x. residual_gradient may be absent or dx itself.
+  void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor residual_gradient,
+                Tensor dx, Tensor bias_gradient) const;
+
+ private:
+  ops::NormKind kind_;
+  double epsilon_;
+  DType compute_;
+  DType main_;
+  parallel::Parameter weight_;
+  parallel::Parameter bias_;
+};
+
+}  // namespace megalith::model

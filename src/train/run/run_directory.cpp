@@ -1,0 +1,108 @@
+#include "train/run/run_directory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/file_lock.h"
+#include "core/process/host.h"
+
+namespace megalith::train {
+
+std::filesystem::path run_path(const config::Run& run) {
+  const std::string& explicit_dir = run.exp_manager.explicit_log_dir;
+  return explicit_dir.empty() ? std::filesystem::path("runs") / run.name : std::filesystem::path(explicit_dir);
+}
+
+namespace {
+
+constexpr const char* kLock = ".megalith.lock";
+constexpr const char* kStarts = ".megalith.starts";
+
+void create_or_explain(const std::filesystem::path& path) {
+  try {
+    make_directory(path);
+  } catch (const Error& error) {
+    user_error("the run directory cannot be used: {}; choose another with exp_manager.explicit_log_dir=DIR",
+               error.what());
+  }
+}
+
+// Who holds the directory, as the lock file says; it may be empty for a moment.
+std::string describe_holder(const std::filesystem::path& lock) {
+  std::ifstream file(lock);
+  std::string holder;
+  std::getline(file, holder);
+  return holder.empty() ? "another megalith" : holder;
+}
+
+void write_holder(File& lock) {
+  lock.truncate(0);
+  lock.write(fmt::format("process {} on {}\n", ::getpid(), host_name()));
+}
+
+// What `megalith launch` has left there comes before the run.
+bool holds_nothing_but_launches(const std::filesystem::path& path) {
+  const std::filesystem::directory_iterator entries(path);
+  return std::all_of(begin(entries), end(entries),
+                     [](const auto& entry) { return entry.path().filename() == "launch"; });
+}
+
+File lock(const std::filesystem::path& path) {
+  try {
+    File file = File::open_for_appending(path / kLock);
+    if (try_lock(file) != LockResult::taken) {
+      user_error("{} is in use by {}; wait for it or choose another exp_manager.explicit_log_dir", path.string(),
+                 describe_holder(path / kLock));
+    }
+    write_holder(file);
+    return file;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::user) throw;
+    user_error("the run directory is not writable: {}", error.what());
+  }
+}
+
+}  // namespace
+
+// Some file systems know no locks: there the identities of runs, which checkpoints carry, must do.
+File lock_checkpoints(const std::filesystem::path& directory) {
+  File file = File::open_for_appending(directory / kLock);
+  if (try_lock(file) == LockResult::busy) {
+    user_error(
+        "another run that is training now saves its checkpoints to {}; choose another "
+        "exp_manager.checkpoint_callback_params.dirpath",
+        directory.string());
+  }
+  return file;
+}
+
+std::filesystem::path starts_file(const config::Run& run) {
+  return run_path(run) / kStarts;
+}
+
+RunDirectory RunDirectory::open(const config::Run& run) {
+  const std::filesystem::path path = run_path(run);
+  const bool is_run = std::filesystem::exists(path / "hparams.yaml");
+  // A run that ended before it began left its lock and logs, and no hparams.yaml.
+  const bool is_ours = is_run || std::filesystem::exists(path / kLock);
+  if (std::filesystem::is_directory(path) && !is_ours && !holds_nothing_but_launches(path)) {
+    user_error("{} holds files that are not a run's; choose another exp_manager.explicit_log_dir", path.string());
+  }
+  if (is_run && !run.exp_manager.resume_if_exists) {
+    user_error(
+        "{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
+        "exp_manager.explicit_log_dir",
+        path.string());
+  }
+  create_or_explain(path);
+  File held = lock(path);
+  Tiers own = tiers_of(run, 0);
+  // A directory that was named may be another run's as well.
+  if (!run.exp_manager.checkpoint_callback_params.dirpath.empty()) own.persistent.clear();
+  return {path, count_start(path / kStarts, is_run, own), std::move(held)};
+}
+
+}  // namespace megalith::train

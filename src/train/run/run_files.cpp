@@ -1,0 +1,88 @@
+#include "train/run/run_files.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "data/files/indexed_dataset.h"
+#include "data/order/blend_plan.h"
+
+namespace megalith::train {
+
+namespace {
+
+bool is_readable(const std::string& path) {
+  return ::access(path.c_str(), R_OK) == 0;
+}
+
+void refuse(const std::vector<std::string>& missing, const char* advice) {
+  constexpr size_t kShown = 10;
+  if (missing.empty()) return;
+  const size_t shown = std::min(kShown, missing.size());
+  const std::string more = missing.size() > shown ? fmt::format("\n  and {} more", missing.size() - shown) : "";
+  user_error("{}{}{}", fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(shown), "\n  "), more,
+             advice);
+}
+
+// Opening a dataset that is not there says it best: names that are near are in the message.
+void add_missing_datasets(const DataList& list, std::vector<std::string>& missing) {
+  try {
+    for (const std::string& prefix : data::parse_data_prefix(list.entries, list.key).prefixes) {
+      if (is_readable(prefix + ".idx") && is_readable(prefix + ".bin")) continue;
+      try {
+        data::IndexedDataset{prefix};
+      } catch (const Error& error) {
+        missing.emplace_back(error.what());
+      }
+    }
+  } catch (const Error& error) {
+    missing.emplace_back(error.what());
+  }
+}
+
+}  // namespace
+
+bool learns_made_up_tokens(const config::Data& data) {
+  return data.data_impl == "mock" || (data.data_impl == "auto" && data.data_prefix.empty());
+}
+
+std::vector<DataList> data_lists(const config::Data& data) {
+  if (learns_made_up_tokens(data)) return {};
+  std::vector<DataList> lists{{kTrainList, data.data_prefix}};
+  if (!data.validation_prefix.empty()) lists.push_back({kValidationList, data.validation_prefix});
+  if (!data.test_prefix.empty()) lists.push_back({kTestList, data.test_prefix});
+  return lists;
+}
+
+std::vector<std::string> missing_tokenizer_files(const config::Tokenizer& tokenizer) {
+  std::vector<std::string> missing;
+  const auto look_for = [&](const char* key, const std::string& path) {
+    if (!path.empty() && !is_readable(path)) missing.push_back(fmt::format("cannot open {} ({})", path, key));
+  };
+  look_for("model.tokenizer.vocab_file", tokenizer.vocab_file);
+  look_for("model.tokenizer.merge_file", tokenizer.merge_file);
+  look_for("model.tokenizer.model", tokenizer.model);
+  if (tokenizer.type == "GPT2BPETokenizer" && tokenizer.vocab_file.empty() != tokenizer.merge_file.empty()) {
+    missing.push_back(fmt::format("model.tokenizer.{} is not given: {} needs vocab_file and merge_file, or neither",
+                                  tokenizer.vocab_file.empty() ? "vocab_file" : "merge_file", tokenizer.type));
+  }
+  return missing;
+}
+
+std::vector<std::string> missing_files(const config::Run& run) {
+  std::vector<std::string> missing = missing_tokenizer_files(run.model.tokenizer);
+  for (const DataList& list : data_lists(run.model.data)) add_missing_datasets(list, missing);
+  return missing;
+}
+
+void require_tokenizer_files(const config::Tokenizer& tokenizer) {
+  refuse(missing_tokenizer_files(tokenizer),
+         "\n  `megalith data train-tokenizer` makes a tokenizer; for that of recipes/demo.yaml run scripts/demo");
+}
+
+void require_files(const config::Run& run) {
+  require_tokenizer_files(run.model.tokenizer);
+  refuse(missing_files(run), "");
+}
+
+}  // namespace megalith::train

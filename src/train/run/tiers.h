@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+
+#include "config/run_config.h"
+#include "core/file.h"
+
+namespace megalith::train {
+
+// Where the checkpoints of a run are kept.
+struct Tiers {
+  std::filesystem::path persistent;
+  std::filesystem::path local;   // empty: none
+  std::filesystem::path memory;  // of this run on this machine; empty: none
+
+  // Of what other nodes hold; empty: none.
+  std::filesystem::path copies() const;
+
+  bool operator==(const Tiers&) const = default;
+};
+
+// As rank `rank` sees them. "%n" in a directory of the local tier stands for the number of the rank's node.
+Tiers tiers_of(const config::Run& run, int rank);
+
+// Makes the directories that rank `rank` writes checkpoints to, and writes to them. Why one of them cannot be used, and
+// what to do; empty: all can.
+std::string why_not_writable(const Tiers& tiers, int rank);
+
+// Bytes that hold copies of this run's state from an earlier start, or of runs that nobody continues: RunMemory uses
+// the former again and removes the latter.
+int64_t reusable_memory(const Tiers& tiers);
+
+// The directory in memory while a process of the run lives. It stays behind, for the run to be started again, until
+// another run of this user opens its own.
+class RunMemory {
+ public:
+  // Throws an I/O error where the directory cannot be made.
+  explicit RunMemory(const std::filesystem::path& directory);
+
+ private:
+  File lock_;
+};
+
+}  // namespace megalith::train

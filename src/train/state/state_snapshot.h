@@ -1,0 +1,72 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/format/shard_image.h"
+#include "core/process/shared_memory.h"
+#include "core/stream.h"
+#include "optim/optimizer.h"
+#include "parallel/placement/state_owners.h"
+
+namespace megalith::train {
+
+// What this rank gives to a checkpoint, copied to host memory as the image of its shard while training goes on. The
+// copies run on a stream of their own; nothing may be updated before they are done.
+class StateSnapshot {
+ public:
+  struct Parts {
+    parallel::PlacementRequest request;  // of all ranks
+    int rank = 0;
+    const parallel::ParameterStore& store;
+    const optim::Optimizer& optimizer;
+    Device device = Device::cpu;
+    // Where the memory lies, so that it outlives the process; empty, or where there is no room: in this process.
+    std::filesystem::path memory_file;
+  };
+  // What the parts refer to must outlive it.
+  explicit StateSnapshot(const Parts& parts);
+
+  // Asks for copies of everything as it is when `stream` gets here. On the CPU they are done at once.
+  void take(Stream& stream);
+  // Passed when the copies are done: nothing may change the state before.
+  const StreamMark& copied() const { return copied_; }
+  // Waits for the copies and puts master weights together: then the image is whole. Any thread.
+  void finish(ThreadPool& pool);
+  // How long the copies took, once they are done.
+  double copy_seconds() const { return StreamMark::seconds_between(ready_, copied_); }
+
+  const checkpoint::ShardImage& image() const { return image_; }
+  // Whether the memory outlives the process; else why not.
+  const std::string& why_not_shared() const { return why_not_shared_; }
+
+ private:
+  struct Copy {
+    Tensor from;
+    size_t piece = 0;  // of the image
+  };
+
+  std::vector<checkpoint::ShardContent::Piece> plan(const Parts& parts);
+  void plan_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
+                std::vector<checkpoint::ShardContent::Piece>& pieces);
+  std::unique_ptr<SharedMemory> acquire_memory(const Parts& parts);
+  Tensor destination(const Copy& copy) const;
+
+  std::vector<Copy> copies_;
+  struct Master {
+    size_t weights = 0;  // pieces of the image
+    size_t master = 0;
+  };
+  std::vector<Master> masters_;
+  checkpoint::ShardImage image_;
+  std::string why_not_shared_;
+  std::unique_ptr<SharedMemory> memory_;
+  ThreadPool pool_;
+  Stream stream_;
+  StreamMark ready_;
+  StreamMark copied_;
+};
+
+}  // namespace megalith::train

@@ -1,0 +1,110 @@
+#!/bin/bash
+#SBATCH --job-name=gpt
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --partition=gpu
+#SBATCH --gpus-per-node=8
+#SBATCH --exclusive
+#SBATCH --mem=0
+#SBATCH --time=4:00:00
+#SBATCH --signal=USR1@300
+#SBATCH --dependency=singleton
+#SBATCH --no-requeue
+#SBATCH --output=/dev/null
+
+# One start of a run that may take several. How it goes on depends on the exit code of the program:
+#   0 complete, 2 the input is wrong, 70 given up: the job ends with it.
+#   75 stopped early and saved: it starts again, but for the second time in a row without a newer checkpoint.
+#   any other: it starts again if there is a newer checkpoint than at its start.
+
+launch=/shared/runs/gpt/launch/gpt
+work=/shared
+tracker=/shared/runs/gpt/checkpoints/latest_checkpointed_iteration.txt
+job=$SLURM_JOB_ID
+margin=300
+max_time=0
+chain=3
+
+say() { echo "megalith launch: $*"; }
+note() { echo "$(date +%FT%T%z) $*" >>"$launch/journal"; }
+
+# Steps that the newest checkpoint has behind it; -1: there is none.
+newest_checkpoint() {
+  local step=-1
+  [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
+  [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
+}
+
+# end CODE REASON: nothing of this launch starts again.
+end() {
+  note end "$generation" "$job" "$1" "$2"
+  echo "$1 $2" >"$launch/ended"
+  say "$2 (exit code $1)"
+  exit "$1"
+}
+
+# again CODE REASON: the next job of the chain goes on from the newest checkpoint.
+again() {
+  ((generation + 1 < chain)) || end "$1" "$2; no job of the chain is left: launch again to go on"
+  note end "$generation" "$job" "$1" "$2"
+  say "$2 (exit code $1); the next job of the chain goes on"
+  exit "$1"
+}
+
+# There is no run on storage that this node does not see.
+cd "$work" && [[ -w $launch ]] || exit 2
+exec >>"$launch/log.txt" 2>&1
+: >>"$launch/journal"
+generation=$(grep -c '^[^ ]* start ' "$launch/journal")
+if [[ -e $launch/ended ]]; then
+  read -r code reason <"$launch/ended"
+  say "this launch has ended: $reason; remove $launch/ended to start it again"
+  exit "$code"
+fi
+[[ ! -e $launch/stop ]] || end 75 "stopped on request"
+
+export MASTER_ADDR MASTER_PORT MEGALITH_GENERATION
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))  # two jobs may share a node
+MEGALITH_GENERATION=$generation
+export MEGALITH_STORE_SECRET_FILE=/shared/runs/gpt/launch/gpt/secret
+
+# Training stops and saves `margin` seconds before Slurm's time limit.
+time_limit=()
+left=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%L)
+if [[ $left =~ ^(([0-9]+)-)?(([0-9]+):)?([0-9]+):([0-9]+)$ ]]; then
+  at=("${BASH_REMATCH[@]}")
+  seconds=$((10#0${at[2]} * 86400 + 10#0${at[4]} * 3600 + 10#${at[5]} * 60 + 10#${at[6]} - margin))
+  ((seconds > 0)) || seconds=1
+  ((max_time == 0 || seconds < max_time)) || seconds=$max_time
+  time_limit=("$(printf 'trainer.max_time=%02d:%02d:%02d:%02d' $((seconds / 86400)) $((seconds / 3600 % 24)) \
+    $((seconds / 60 % 60)) $((seconds % 60)))")
+  say "Slurm leaves $left; training stops $margin s before that (${time_limit[0]})"
+fi
+
+before=$(newest_checkpoint)
+note start "$generation" "$job" "$SLURM_JOB_NODELIST"
+trap : TERM  # goes to the ranks; this script waits for their answer
+srun --kill-on-bad-exit=0 --wait=60 \
+  /opt/megalith/bin/megalith train \
+  -c /shared/runs/gpt/launch/gpt/gpt.yaml \
+  'model.data.data_prefix=[.5,/data/it'\''s a]' \
+  exp_manager.explicit_log_dir=/shared/runs/gpt \
+  exp_manager.resume_if_exists=true \
+  --nproc 8 \
+  "${time_limit[@]}"
+code=$?
+after=$(newest_checkpoint)
+((after > before)) && rm -f "$launch/fruitless"
+case $code in
+  0) end 0 "complete" ;;
+  2) end 2 "the input is wrong, the log says what" ;;
+  70) end 70 "given up" ;;
+esac
+[[ ! -e $launch/stop ]] || end "$code" "stopped on request"
+((code == 75)) && reason="stopped early" || reason="failed"
+if ((after > before)); then again "$code" "$reason, step $after saved"; fi
+((code == 75)) || end "$code" "failed without a newer checkpoint than at its start (step $before)"
+[[ ! -e $launch/fruitless ]] || end 75 "stopped early twice in a row without a newer checkpoint"
+: >"$launch/fruitless"
+again 75 "stopped early, nothing saved"

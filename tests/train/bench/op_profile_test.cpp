@@ -1,0 +1,53 @@
+#include "train/bench/op_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/elementwise.h"
+
+namespace megalith::train {
+namespace {
+
+class OpProfile : public ::testing::Test {
+ protected:
+  static Tensor tensor(std::vector<float>& values) {
+    return Tensor(values.data(), DType::f32, {static_cast<int64_t>(values.size())});
+  }
+
+  ThreadPool pool_{1};
+  Stream stream_{pool_};
+  std::vector<float> small_ = std::vector<float>(10);
+  std::vector<float> other_small_ = std::vector<float>(10);
+  std::vector<float> large_ = std::vector<float>(1000);
+};
+
+TEST_F(OpProfile, CountsCallsOfEachShape) {
+  const std::vector<OpLine> lines = profile_ops(stream_, [&] {
+    ops::fill(stream_, {.x = tensor(small_), .value = 1.0});
+    ops::fill(stream_, {.x = tensor(large_), .value = 2.0});
+    ops::fill(stream_, {.x = tensor(other_small_), .value = 3.0});
+  });
+  ASSERT_EQ(lines.size(), 2u);
+  for (const OpLine& line : lines) {
+    const bool is_large = line.cost.bytes == 4000.0;
+    EXPECT_EQ(line.name, "fill");
+    EXPECT_EQ(line.calls, is_large ? 1 : 2);
+    EXPECT_EQ(line.cost.bytes, is_large ? 4000.0 : 40.0);
+    EXPECT_GT(line.seconds, 0.0);
+  }
+}
+
+TEST_F(OpProfile, CallsThatAreAlikeTakeTurns) {
+  profile_ops(stream_, [&] {
+    ops::fill(stream_, {.x = tensor(small_), .value = 1.0});
+    ops::fill(stream_, {.x = tensor(other_small_), .value = 3.0});
+    std::fill(small_.begin(), small_.end(), 0.0F);
+    std::fill(other_small_.begin(), other_small_.end(), 0.0F);
+  });
+  EXPECT_EQ(small_.front(), 1.0F);
+  EXPECT_EQ(other_small_.front(), 3.0F);
+}
+
+}  // namespace
+}  // namespace megalith::train
