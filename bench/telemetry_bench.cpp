@@ -42,7 +42,7 @@ class ScratchDirectory {
 
 config::Run run_with_every_sink(const std::string& directory) {
   config::Run run;
-  run.model.data.data_impl = "mock";
+  run.model.data.data_impl = config::DataImpl::mock;
   run.exp_manager.explicit_log_dir = directory;
   run.exp_manager.log_megatron_iterations = true;
   run.exp_manager.prometheus.port = comm::listen_on("127.0.0.1", 0).local_port();

@@ -24,6 +24,9 @@ MODELS = {
     "llama": "model.num_query_groups=2 model.ffn_hidden_size=96 model.position_embedding_type=rope model.normalization=rmsnorm "
              "model.activation=swiglu model.bias=false model.share_embeddings_and_output_weights=false",
 }
+FP8 = (" model.fp8=true model.fp8_hybrid=true model.fp8_amax_history_len=4 model.hidden_size=128 model.ffn_hidden_size=256 "
+       "trainer.gradient_clip_val=0")
+MODELS |= {f"{model} fp8": words + FP8 for model, words in MODELS.items()}
 
 CALLBACK = "exp_manager.checkpoint_callback_params."
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"

@@ -1,6 +1,6 @@
 #include "checkpoint/loaded.h"
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -49,7 +49,7 @@ Loaded Loaded::open(const std::filesystem::path& step_directory) {
   }
   for (const ShardInfo& shard : manifest.shards) check_plain_file(step_directory / shard.file, shard.digests.bytes);
   return Loaded(step_directory, std::move(manifest),
-                [&](const ShardInfo& shard) { return std::vector<Place>{step_directory / shard.file}; });
+                [&](const ShardInfo& shard) { return std::vector<ShardPlace>{step_directory / shard.file}; });
 }
 
 Loaded::Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of)
@@ -155,8 +155,8 @@ void Loaded::verify_chunk(int64_t chunk) {
   fail(ErrorKind::internal, "{} has fewer chunks", path_.string());
 }
 
-std::vector<BadPlace> Loaded::bad_places() const {
-  std::vector<BadPlace> bad;
+std::vector<BadShardPlace> Loaded::bad_places() const {
+  std::vector<BadShardPlace> bad;
   for (const Shard& shard : shards_) bad.insert(bad.end(), shard.bad_places().begin(), shard.bad_places().end());
   return bad;
 }

@@ -21,7 +21,7 @@ class Loaded {
   static Loaded open(const std::filesystem::path& step_directory);
 
   // Where a shard may be, the best first: it is taken from the first whose bytes are right.
-  using PlacesOf = std::function<std::vector<Place>(const ShardInfo& shard)>;
+  using PlacesOf = std::function<std::vector<ShardPlace>(const ShardInfo& shard)>;
   // `name`: how the checkpoint is called in messages.
   Loaded(std::filesystem::path name, Manifest manifest, const PlacesOf& places_of);
 
@@ -44,7 +44,7 @@ class Loaded {
   void verify_chunk(int64_t chunk);
 
   // What was found damaged, also where another place had the right bytes.
-  std::vector<BadPlace> bad_places() const;
+  std::vector<BadShardPlace> bad_places() const;
 
  private:
   const TensorInfo& get(TensorKind kind, const std::string& name) const;

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <random>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/error.h"
 #include "core/file.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMemoryGeneration = 0;
 constexpr std::string_view kUnfinishedSuffix = ".part";  // as replace_file() writes it
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
@@ -38,10 +37,13 @@ std::vector<fs::path> steps_in(const fs::path& directory) {
 std::vector<HeldPart> parts_in(const fs::path& directory) {
   std::vector<HeldPart> parts;
   for (const fs::path& path : entries_of(directory)) {
-    if (!parse_part_name(path.filename().string())) continue;
+    const std::optional<ShardName> name = parse_part_name(path.filename().string());
+    if (!name) continue;
     try {
       Manifest manifest = decode_manifest(read_plain_text(path), path.string());
-      if (!manifest.part || manifest.shards.size() != 1) continue;
+      if (!manifest.part || manifest.part->rank != name->rank || manifest.shards.size() != 1 ||
+          manifest.shards.front().file != shard_name(*name))
+        continue;
       const fs::path shard = directory / manifest.shards.front().file;
       check_plain_file(shard, manifest.shards.front().digests.bytes);
       parts.push_back({.manifest = std::move(manifest), .shard = shard});
@@ -67,6 +69,10 @@ std::string part_name_beside(const std::string& shard) {
 
 }  // namespace
 
+fs::path HeldPart::manifest_path() const {
+  return shard.parent_path() / part_name_beside(shard.filename().string());
+}
+
 void PartStore::save(const RunState& state, const Part& part, const ShardContent& content, int64_t generation) const {
   const Store store(directory_);
   const Manifest manifest = store.write_part(state, part, content, generation);
@@ -91,7 +97,7 @@ void PartStore::retain(int64_t rank, const Retention& retention) const {
     const bool is_foreign = !retention.run_id.empty() && state.run_id != retention.run_id;
     if (!is_foreign && places-- <= 0 && state.step != retention.protected_step) continue;
     kept.insert(held.shard);
-    kept.insert(held.shard.parent_path() / part_name_beside(held.shard.filename().string()));
+    kept.insert(held.manifest_path());
   }
   for (const fs::path& step_directory : steps_in(directory_)) {
     std::vector<fs::path> files = entries_of(step_directory);
@@ -115,24 +121,27 @@ std::vector<HeldPart> PartStore::list() const {
   return parts;
 }
 
-fs::path MemoryParts::shard_of(int64_t rank) const {
-  return directory_ / shard_name({.generation = kMemoryGeneration, .rank = rank});
+// In the place of a generation their names have the number of the image.
+fs::path MemoryParts::shard_of(int64_t rank, int64_t image) const {
+  return directory_ / shard_name({.generation = image, .rank = rank});
 }
 
-void MemoryParts::commit(const RunState& state, const Part& part, const std::vector<ShardContent::Piece>& pieces,
-                         const FileDigests& digests) const {
-  const ShardName name{.generation = kMemoryGeneration, .rank = part.rank};
-  const Manifest manifest = manifest_of_part(state, part, {.file = shard_name(name), .digests = digests}, pieces);
+void MemoryParts::commit(const RunState& state, const Part& part, const Content& content) const {
+  const ShardName name{.generation = content.image, .rank = part.rank};
+  const Manifest manifest =
+      manifest_of_part(state, part, {.file = shard_name(name), .digests = content.digests}, content.pieces);
   replace_file(directory_ / part_name(name), encode(manifest));
 }
 
-void MemoryParts::revoke(int64_t rank) const {
-  ::unlink((directory_ / part_name({.generation = kMemoryGeneration, .rank = rank})).c_str());
+void MemoryParts::revoke(int64_t rank, int64_t image) const {
+  ::unlink((directory_ / part_name({.generation = image, .rank = rank})).c_str());
 }
 
 void MemoryParts::remove(int64_t rank) const {
-  revoke(rank);
-  ::unlink(shard_of(rank).c_str());
+  for (int64_t image = 0; image < kMostImages; ++image) {
+    revoke(rank, image);
+    ::unlink(shard_of(rank, image).c_str());
+  }
 }
 
 void MemoryParts::remove_from(int64_t first_rank) const {
@@ -143,6 +152,17 @@ void MemoryParts::remove_from(int64_t first_rank) const {
 
 std::vector<HeldPart> MemoryParts::list() const {
   return parts_in(directory_);
+}
+
+std::vector<int64_t> MemoryParts::steps_of(int64_t rank, const std::string& run_id) const {
+  std::vector<int64_t> steps(kMostImages, -1);
+  for (const HeldPart& part : list()) {
+    for (int64_t image = 0; image < kMostImages; ++image) {
+      if (part.shard == shard_of(rank, image) && part.manifest.state.run_id == run_id)
+        steps[static_cast<size_t>(image)] = part.manifest.state.step;
+    }
+  }
+  return steps;
 }
 
 }  // namespace megalith::checkpoint

@@ -12,6 +12,8 @@ namespace megalith::checkpoint {
 struct HeldPart {
   Manifest manifest;
   std::filesystem::path shard;
+
+  std::filesystem::path manifest_path() const;
 };
 
 // The local tier: what the ranks of one node keep on its disk or in its memory. Nobody sees what all nodes have
@@ -39,25 +41,34 @@ class PartStore {
   std::filesystem::path directory_;
 };
 
-// One part per rank in memory, overwritten in place by each snapshot: a directory without steps. The shard's bytes are
-// put there by whoever took the snapshot; they count while the manifest is there and its digests fit.
+// The images of each rank in memory, one or two by turns, each overwritten in place by a snapshot: a directory without
+// steps. The shard's bytes are put there by whoever took the snapshot; they count while the manifest is there and its
+// digests fit.
 class MemoryParts {
  public:
+  static constexpr int64_t kMostImages = 2;
+
   explicit MemoryParts(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   const std::filesystem::path& directory() const { return directory_; }
-  std::filesystem::path shard_of(int64_t rank) const;
+  std::filesystem::path shard_of(int64_t rank, int64_t image = 0) const;
 
-  void commit(const RunState& state, const Part& part, const std::vector<ShardContent::Piece>& pieces,
-              const FileDigests& digests) const;
+  struct Content {
+    const std::vector<ShardContent::Piece>& pieces;
+    const FileDigests& digests;
+    int64_t image = 0;
+  };
+  void commit(const RunState& state, const Part& part, const Content& content) const;
   // Before the shard is overwritten.
-  void revoke(int64_t rank) const;
+  void revoke(int64_t rank, int64_t image = 0) const;
   // The rank's files.
   void remove(int64_t rank) const;
   // Those of ranks that a run no longer has.
   void remove_from(int64_t first_rank) const;
 
   std::vector<HeldPart> list() const;
+  // Of each image of a rank the step of this run that it holds; -1: none.
+  std::vector<int64_t> steps_of(int64_t rank, const std::string& run_id) const;
 
  private:
   std::filesystem::path directory_;

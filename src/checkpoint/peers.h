@@ -35,7 +35,7 @@ class Peers {
   Offer offer(const FileDigests& shard, comm::ByteServer::Read read);
 
   // At a rank that offers it. Opened places must not outlive this. What the network does to them is an I/O error.
-  Place place(int rank, const FileDigests& shard);
+  ShardPlace place(int rank, const FileDigests& shard);
 
  private:
   // Places at the same rank share a connection.

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "checkpoint/store.h"
 #include "core/error.h"
 
@@ -66,6 +66,7 @@ void Store::sort_best_first(std::vector<StepInfo>& steps) const {
 void Store::apply_retention(const Manifest& saved, bool verified_already, SaveResult& result) {
   try {
     if (verified_already) note_verified(saved);
+    pass_fence();
     empty_trash();
     if (keep_ == kKeepAll) return;
     std::vector<StepInfo> steps = list();
@@ -95,16 +96,44 @@ void Store::remove_step(const StepInfo& step, SaveResult& result) const {
     return;
   }
   // Renamed first, so that a crash half way leaves trash and never something that looks like a checkpoint.
+  fs::remove_all(move_to_trash(step));
+  result.removed.push_back(name);
+}
+
+fs::path Store::move_to_trash(const StepInfo& step) const {
   int64_t count = 1;
   fs::path trash = directory_ / trash_name(step.step, count);
   while (fs::exists(fs::symlink_status(trash))) trash = directory_ / trash_name(step.step, ++count);
   fs::rename(step.path, trash);
   sync_directory(directory_);
-  fs::remove_all(trash);
-  result.removed.push_back(name);
+  return trash;
 }
 
-// What a crash left of a removal.
+std::vector<std::string> Store::set_given_up_aside(const std::string& run_id, const Lineage& lineage) const {
+  std::vector<std::string> lines;
+  std::optional<int64_t> newest;
+  for (const StepInfo& step : list()) {
+    if (step.status != StepStatus::committed) continue;
+    if (step.state.run_id != run_id || lineage.standing_of(step.state) != Lineage::Standing::given_up) {
+      newest = std::max(newest.value_or(step.step), step.step);
+      continue;
+    }
+    pass_fence();
+    const std::string why = lineage.why_not(step.state);
+    if (looks_like_ours(step.path)) {
+      lines.push_back(fmt::format("{} is now {}: {}", step.path.string(), move_to_trash(step).string(), why));
+    } else {
+      lines.push_back(
+          fmt::format("{} is not loaded and stays, as it holds files that are not ours: {}", step.path.string(), why));
+    }
+  }
+  if (lines.empty()) return lines;
+  // Else what is gone would count as lost.
+  if (newest) replace_file(directory_ / kTrackerName, std::to_string(*newest));
+  if (!newest) remove_if_there(directory_ / kTrackerName);
+  return lines;
+}
+
 void Store::empty_trash() const {
   std::vector<fs::path> trash;
   for (const auto& entry : fs::directory_iterator(directory_)) {

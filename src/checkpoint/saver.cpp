@@ -1,6 +1,8 @@
 #include "checkpoint/saver.h"
 
-#include "checkpoint/layout.h"
+#include <numeric>
+
+#include "checkpoint/file_names.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/process/failpoint.h"
@@ -40,13 +42,24 @@ ShardContent content_of(const ShardImage& image, const std::shared_future<FileDi
             return digests.get();
           }};
 }
+
+// All ranks save together.
+StatusPage::Group waits_on(const Saver::Options& options) {
+  if (options.page == nullptr) return {};
+  std::vector<int> ranks(static_cast<size_t>(options.place.ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return options.page->add_group("save", ranks, static_cast<int>(options.place.rank));
+}
 }  // namespace
 
 Saver::Saver(Options options)
     : options_(std::move(options)),
       store_(options_.persistent, options_.persistent_keep, options_.ranking),
       pool_(options_.threads),
-      thread_([this] { run(); }) {}
+      waits_(waits_on(options_)),
+      thread_([this] { run(); }) {
+  store_.set_fence(options_.fence);
+}
 
 Saver::~Saver() {
   {
@@ -125,7 +138,14 @@ Saver::Outcome Saver::save(const Job& job) {
   }
   if (outcome.failure.empty()) outcome.failure = failure_of([&] { digests.get(); });
   outcome.seconds = monotonic_seconds() - begin;
+  if (outcome.failure.empty()) show(job);
   return outcome;
+}
+
+void Saver::show(const Job& job) const {
+  if (options_.page == nullptr) return;
+  if (job.to_local) options_.page->set_local_step(job.state.step);
+  if (job.to_persistent) options_.page->set_persistent_step(job.state.step);
 }
 
 // With them the image in memory counts as a part that can be loaded again. Where that fails, a restart reads from a
@@ -133,7 +153,11 @@ Saver::Outcome Saver::save(const Job& job) {
 FileDigests Saver::digest(const Job& job) {
   FileDigests digests = digests_of(job.image->memory(), pool_);
   if (!options_.memory.empty()) {
-    failure_of([&] { MemoryParts(options_.memory).commit(job.state, options_.place, job.image->pieces(), digests); });
+    failure_of([&] {
+      MemoryParts(options_.memory)
+          .commit(job.state, options_.place,
+                  {.pieces = job.image->pieces(), .digests = digests, .image = job.memory_image});
+    });
   }
   return digests;
 }
@@ -221,7 +245,7 @@ void Saver::retire_older(const Job& job, const Manifest& part, SaveResult& resul
 void Saver::read_back(const Manifest& part) const {
   const std::filesystem::path shard = store_.directory_of(part.state.step) / part.shards.front().file;
   File::open_for_reading(shard).forget_cache();
-  Loaded(shard, part, [&](const ShardInfo&) { return std::vector<Place>{shard}; }).verify();
+  Loaded(shard, part, [&](const ShardInfo&) { return std::vector<ShardPlace>{shard}; }).verify();
 }
 
 std::string Saver::key(const Job& job, const char* what, int64_t rank) const {
@@ -242,6 +266,8 @@ std::string Saver::await(const Job& job, const char* what, int64_t rank) const {
     const double until = begin + options_.deadline;
     return (stop_ ? std::min(until, stopped_at_ + options_.patience) : until) - monotonic_seconds();
   };
+  const StatusPage::Inside waiting(waits_,
+                                   {.operation = "await", .peers = {static_cast<int>(rank), -1}, .is_exchange = true});
   return options_.board->await(key(job, what, rank), seconds_left,
                                fmt::format("the word of rank {} on its {}", rank, what));
 }
@@ -256,10 +282,10 @@ std::vector<std::string> Saver::collect(const Job& job, const char* what) const 
 }
 
 // A run of more ranks may have been here before: without this rank's part, theirs are of no use.
-void Saver::revoke_memory() const {
+void Saver::revoke_memory(int64_t image) const {
   if (options_.memory.empty()) return;
   const MemoryParts memory(options_.memory);
-  memory.revoke(options_.place.rank);
+  memory.revoke(options_.place.rank, image);
   memory.remove_from(options_.place.ranks);
 }
 

@@ -13,6 +13,7 @@
 #include "checkpoint/peer_copies.h"
 #include "checkpoint/store.h"
 #include "comm/store/board.h"
+#include "core/process/status_page.h"
 
 namespace megalith::checkpoint {
 
@@ -29,16 +30,19 @@ class Saver {
     std::filesystem::path persistent = {};
     int64_t persistent_keep = Store::kKeepAll;
     Ranking ranking = {};
+    Fence fence = {};                  // of the persistent tier
     std::filesystem::path local = {};  // empty: no such tier
     int64_t local_keep = 2;
     std::filesystem::path memory = {};  // where the images lie; empty: in the process alone
     std::optional<PeerCopies> copies = {};
-    int threads = 1;  // that put images together and digest them
+    int threads = 1;             // that put images together and digest them
+    StatusPage* page = nullptr;  // of this rank; must outlive the saver. Null: nobody hears what is saved
   };
 
   struct Job {
     RunState state;
     const ShardImage* image = nullptr;
+    int64_t memory_image = 0;  // which one that is of those in memory
     // Called first; then the image is whole, and stays so until the save has ended.
     std::function<void(ThreadPool&)> finish_image;
     bool to_persistent = true;
@@ -69,13 +73,14 @@ class Saver {
   std::optional<Outcome> take_outcome();
 
   // Before the image is overwritten.
-  void revoke_memory() const;
+  void revoke_memory(int64_t image = 0) const;
   // Forgets what is only kept for a restart, here and of others.
   void remove_memory() const;
 
  private:
   void run();
   Outcome save(const Job& job);
+  void show(const Job& job) const;
   using Digests = std::shared_future<FileDigests>;
   FileDigests digest(const Job& job);
   void save_local(const Job& job, const Digests& digests) const;
@@ -97,7 +102,8 @@ class Saver {
 
   Options options_;
   Store store_;
-  ThreadPool pool_;  // of finish_image(), then of digest()
+  ThreadPool pool_;                  // of finish_image(), then of digest()
+  mutable StatusPage::Group waits_;  // for the words of other ranks
   int64_t saves_ = 0;
   Manifest whole_;  // on the first rank
 

@@ -6,8 +6,8 @@
 #include <exception>
 #include <map>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/hugging_face/hugging_face_files.h"
-#include "checkpoint/layout.h"
 #include "core/error.h"
 #include "core/process/failpoint.h"
 
@@ -146,11 +146,31 @@ Manifest Store::write_part(const RunState& state, const Part& part, const ShardC
   return manifest;
 }
 
+void Store::pass_fence() const {
+  if (fence_) fence_();
+}
+
+// As replace_file() does it, but for the fence, which has the last word.
+void Store::replace_manifest(const fs::path& path, const std::string& text) const {
+  const fs::path part = fs::path(path) += ".part";
+  remove_quietly(part);
+  File file = File::create_new(part);
+  try {
+    file.write(text);
+    file.sync();
+    pass_fence();
+    publish(part, path);
+  } catch (...) {
+    remove_quietly(part);
+    throw;
+  }
+}
+
 SaveResult Store::commit(const Manifest& whole) {
   const fs::path step_directory = directory_of(whole.state.step);
   sync_directory(directory_);
   pass_failpoint("checkpoint.before_manifest");
-  replace_file(step_directory / kManifestName, encode(whole));
+  replace_manifest(step_directory / kManifestName, encode(whole));
   SaveResult result{.path = step_directory};
   for (const ShardInfo& shard : whole.shards) result.bytes += shard.digests.bytes;
   after_commit(whole, result);
@@ -179,6 +199,14 @@ void Store::discard(const Manifest& part) const {
 }
 
 void Store::after_commit(const Manifest& manifest, SaveResult& result) const {
+  try {
+    pass_fence();
+  } catch (const std::exception& error) {
+    // Between the fence and the rename. What is there may be the files of those who go on with the run.
+    result.warnings.push_back(
+        fmt::format("nothing is cleaned up, and this checkpoint will not count: {}", error.what()));
+    return;
+  }
   const auto attempt = [&](const char* what, auto&& action) {
     try {
       action();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/format/manifest.h"
+#include "checkpoint/lineage.h"
 #include "checkpoint/loaded.h"
 #include "core/tensor.h"
 
@@ -67,6 +68,7 @@ struct PassedOver {
   std::string name;
   std::string reason;
   bool unfinished = false;  // a save that was cut short: nothing is lost with it
+  int64_t step = -1;        // -1: it is not known
 };
 
 struct Latest {
@@ -81,6 +83,9 @@ struct Ranking {
   bool largest = false;
 };
 
+// Throws where this process may change a directory of checkpoints no longer, because the run has gone on without it.
+using Fence = std::function<void()>;
+
 // The checkpoints of one run, one directory per step (layout.h). One process writes at a time, or several ranks
 // together; readers need no lock. What another run has saved there is neither overwritten nor removed.
 class Store {
@@ -88,6 +93,9 @@ class Store {
   static constexpr int64_t kKeepAll = -1;
 
   explicit Store(std::filesystem::path directory, int64_t keep = kKeepAll, Ranking ranking = {});
+
+  // Asked right before a commit, and before anything is removed.
+  void set_fence(Fence fence) { fence_ = std::move(fence); }
 
   // Writes the tensors, then the manifest, which is the commit; then the tracker file and retention. If it throws, the
   // checkpoints that were there are untouched and what was begun is gone. Blocks until everything is durable.
@@ -101,6 +109,11 @@ class Store {
   void discard(const Manifest& part) const;
   // Takes what lies behind the newest good ones away. `verified`: the step just saved was read back already.
   void apply_retention(const Manifest& saved, bool verified, SaveResult& result);
+  // Removes what a crash left of a removal.
+  void empty_trash() const;
+  // Takes the checkpoints of this run away that its lineage gives up, and says which and why. They are trash from then
+  // on, which the next retention empties.
+  std::vector<std::string> set_given_up_aside(const std::string& run_id, const Lineage& lineage) const;
 
   // Newest first. Reads manifests, not tensors.
   std::vector<StepInfo> list() const;
@@ -120,9 +133,12 @@ class Store {
   void remove_orphans(const Manifest& manifest) const;
   void remove_unfinished(const Manifest& manifest, SaveResult& result) const;
 
+  void pass_fence() const;
+  void replace_manifest(const std::filesystem::path& path, const std::string& text) const;
+
   // retention.cpp
+  std::filesystem::path move_to_trash(const StepInfo& step) const;
   void remove_step(const StepInfo& step, SaveResult& result) const;
-  void empty_trash() const;
   void sort_best_first(std::vector<StepInfo>& steps) const;
   void verify(const StepInfo& step);
   bool verified(const StepInfo& step);
@@ -130,6 +146,7 @@ class Store {
   std::filesystem::path directory_;
   int64_t keep_;
   Ranking ranking_;
+  Fence fence_;
   std::set<std::string> verified_;  // digests of the manifests whose checkpoints were read in full
 };
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/choices.h"
+
 // What an option accepts. Help shows it, and anything else is refused in the same words: "--workers must be at least 1,
 // not 0". Give these to `check`, but those that make another text of the value, as_value_of and size_in_bytes, to
 // `transform`.
@@ -34,6 +36,14 @@ CLI::Validator as_value_of(const std::vector<std::pair<std::string, Enum>>& name
   std::vector<std::pair<std::string, int64_t>> values;
   for (const auto& [name, value] : names) values.emplace_back(name, static_cast<int64_t>(value));
   return detail::replace_names(std::move(values));
+}
+
+// A word of a config key that is an enum (config/choices.h).
+template <class Enum>
+CLI::Validator as_word_of() {
+  std::vector<std::pair<std::string, Enum>> names;
+  for (const config::Word<Enum>& word : words_of(Enum{})) names.emplace_back(word.text, word.meaning);
+  return as_value_of(names);
 }
 
 }  // namespace megalith::cli

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/words.h"
-#include "cost/hardware.h"
 #include "plan/memory_table.h"
 #include "train/bench/bench_step.h"
 
@@ -33,9 +32,9 @@ std::string against_the_limit(const train::BenchStepResult& result) {
            fmt::format("share of sgemm   {:.1f} %\n", 100.0 * result.flops_per_second / result.sgemm_flops_per_second);
   }
   std::string text;
-  if (const cost::Accelerator* card = cost::find_accelerator(result.device)) {
-    text += fmt::format("MFU              {:.1f} % of {} TFLOPS\n", result.flops_per_second / card->bf16_tflops / 1e10,
-                        card->bf16_tflops);
+  if (result.peak_tflops) {
+    text += fmt::format("MFU              {:.1f} % of {} TFLOPS\n",
+                        result.flops_per_second / *result.peak_tflops / 1e10, *result.peak_tflops);
   }
   if (result.operations.empty()) return text;
   const double kernels = train::sum_of_seconds(result.operations);
@@ -49,7 +48,6 @@ std::string against_the_limit(const train::BenchStepResult& result) {
 
 // One line a bench, under one heading.
 void append_result(const Options& options, const train::BenchStepResult& result) {
-  const cost::Accelerator* card = cost::find_accelerator(result.device);
   File file = File::open_for_appending(options.results);
   if (file.size() == 0) {
     file.write(
@@ -60,7 +58,7 @@ void append_result(const Options& options, const train::BenchStepResult& result)
   file.write(fmt::format("{},\"{}\",{},{:.2f},{:.0f},{:.1f},{:.1f},{:.2f},{:.1f},{:.2f},{:.2f},{:.1f},{:.4f}\n",
                          utc_timestamp(wall_seconds()), options.label, result.device, result.step_seconds * 1e3,
                          result.tokens_per_second, result.flops_per_second / 1e12,
-                         card == nullptr ? 0.0 : result.flops_per_second / card->bf16_tflops / 1e10,
+                         result.peak_tflops ? result.flops_per_second / *result.peak_tflops / 1e10 : 0.0,
                          result.floor_seconds * 1e3, 100.0 * result.floor_seconds / result.step_seconds,
                          static_cast<double>(result.peak_bytes) / kGiB,
                          static_cast<double>(result.planned_bytes) / kGiB, result.start_seconds, result.loss));

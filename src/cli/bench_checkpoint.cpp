@@ -50,8 +50,8 @@ void add_bench_checkpoint(CLI::App& bench, Action& run) {
       ->check(at_least(1))
       ->capture_default_str();
   verb->add_option("--accelerator", options->trainer.accelerator, "gpu: copies from it as well")
-      ->check(one_of({"cpu", "gpu", "auto"}))
-      ->capture_default_str();
+      ->transform(as_word_of<config::Accelerator>())
+      ->default_str("auto");
   verb->callback([options, &run] { run = [options] { return run_bench(*options); }; });
 }
 

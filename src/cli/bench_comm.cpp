@@ -62,8 +62,8 @@ void add_bench_comm(CLI::App& bench, Action& run) {
   const auto options = std::make_shared<Options>();
   options->ranks.add_to(*verb);
   verb->add_option("--accelerator", options->trainer.accelerator, "cpu: Gloo, gpu: NCCL")
-      ->check(one_of({"cpu", "gpu", "auto"}))
-      ->capture_default_str();
+      ->transform(as_word_of<config::Accelerator>())
+      ->default_str("auto");
   verb->add_option("--least-bytes", options->bench.least_bytes, "of the smallest call")
       ->check(at_least(1))
       ->capture_default_str();

@@ -4,8 +4,8 @@
 #include <memory>
 #include <set>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/kept_tokenizer.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/store.h"
 #include "cli/verbs.h"
 #include "core/clock.h"

@@ -42,6 +42,7 @@ void add_options(const CLI::App& verb, const std::string& path, std::vector<std:
 void add_branches(const CLI::App& verb, const std::string& path, Branches& branches) {
   std::vector<std::string> words;
   for (const CLI::App* below : verb.get_subcommands({})) {
+    if (below->get_group().empty()) continue;  // for programs
     words.push_back(below->get_name());
     branches.verbs.push_back(fmt::format("'{} {}'", path, below->get_name()));
     add_branches(*below, path + " " + below->get_name(), branches);

@@ -119,6 +119,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
 std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatMode) const {
   std::string text;
   for (const CLI::App* verb : app->get_subcommands({})) {
+    if (verb->get_group().empty()) continue;  // for programs
     std::string line(summary(verb->get_description()));
     if (line.ends_with('.')) line.pop_back();
     std::replace(line.begin(), line.end(), '\n', ' ');

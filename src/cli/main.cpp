@@ -49,7 +49,8 @@ int run_program(int argc, char** argv) {
       "  megalith train -c recipes/gpt3-125m.yaml trainer.max_steps=100\n"
       "  megalith generate --checkpoint runs/demo --prompt \"Once\"\n\n"
       "Each verb has a --help with examples. Exit codes: 0 complete; 75 stopped early, saved,\n"
-      "run again to continue; 2 the input is wrong; 1 a failure; 130 interrupted twice.",
+      "run again to continue; 2 the input is wrong; a failure: 3 another rank was lost,\n"
+      "4 a number is not finite, 5 storage, 6 an accelerator, 1 any other; 130 interrupted twice.",
       "megalith");
   program.formatter(std::make_shared<HelpFormatter>());
   program.require_subcommand(1);

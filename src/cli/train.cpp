@@ -6,12 +6,14 @@
 
 #include "cli/train_options.h"
 #include "cli/verbs.h"
+#include "config/fleet_environment.h"
 #include "config/print.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/thread_pool.h"
 #include "data/tokenizer/tokenizer.h"
 #include "launch/ranks/boot.h"
+#include "launch/ranks/monitored.h"
 #include "launch/ranks/self.h"
 #include "observe/sinks/log_files.h"
 #include "plan/describe_layout.h"
@@ -60,7 +62,8 @@ int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, 
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
   plan::check_layout(run, vocabulary);
   const engine::StageRequest request = plan::stage_request(run, vocabulary);
-  if (request.device == Device::cpu && !options.compile_only) train::check_device(run, request);
+  if (request.device == Device::cpu && !options.compile_only)
+    train::check_device(run, request, train::tiers_of(run, 0));
   if (run.trainer.cpu_threads == 0) {
     overrides.push_back(fmt::format("trainer.cpu_threads={}", std::max(1, available_cores() / options.ranks.nproc)));
   }
@@ -72,11 +75,11 @@ int launch_ranks(const TrainOptions& options, const launch::LaunchPlace& place, 
 }
 
 int compile(const config::Run& run, const launch::Boot& boot) {
-  const ops::TuningCounts plans = train::compile(run, boot.world());
-  const int64_t successful = plans.made + plans.loaded;
+  const ops::TuningCounts tuned = train::compile(run, boot.world());
+  const int64_t successful = tuned.made + tuned.loaded;
   if (boot.rank() == 0) {
     std::cout << fmt::format("Total graphs: {}\nTotal successful compilations: {}\nTotal failed compilations: {}\n",
-                             successful + plans.failed, successful, plans.failed);
+                             successful + tuned.failed, successful, tuned.failed);
   }
   return kExitComplete;
 }
@@ -84,19 +87,22 @@ int compile(const config::Run& run, const launch::Boot& boot) {
 int run_training(const TrainOptions& options, const config::Run& run, const config::LoadReport& report,
                  const launch::Boot& boot) {
   const train::Summary summary = train::train(run, report, boot.world(), options.start);
-  return summary.ending == train::Ending::complete ? kExitComplete : kExitRunAgain;
+  return summary.ending == train::Ending::complete ? kExitComplete : kExitStoppedEarly;
 }
 
-int run_rank(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+int run_rank(const TrainOptions& options, const config::Run& run, const config::LoadReport& report, StatusPage& page) {
   plan::check_ranks(run, launch::started_ranks());
   launch::Boot boot({.device = plan::device_of(run.trainer),
                      .start_timeout = run.trainer.start_timeout,
-                     .communication_timeout = run.trainer.communication_timeout});
+                     .communication_timeout = run.trainer.communication_timeout,
+                     .page = &page});
   try {
     const int code = options.compile_only ? compile(run, boot) : run_training(options, run, report, boot);
     boot.finish();
+    page.end(code == kExitComplete ? RankStatus::Outcome::complete : RankStatus::Outcome::stopped_early);
     return code;
   } catch (const Error& error) {
+    page.end(error);
     boot.give_up(error);
     if (exit_code(error.kind()) != exit_code(ErrorKind::user)) throw;
     // Here, before the end of `boot` waits for ranks that are slow to notice.
@@ -106,20 +112,27 @@ int run_rank(const TrainOptions& options, const config::Run& run, const config::
 }
 
 // The rank that finds a user's mistake explains it, for all.
-int run_one_of_ranks(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
+int run_one_of_ranks(const TrainOptions& options, const config::Run& run, const config::LoadReport& report,
+                     StatusPage& page) {
   try {
-    return run_rank(options, run, report);
+    return run_rank(options, run, report, page);
   } catch (const launch::FoundByAnotherRank& mistake) {
+    page.end(mistake);
     return exit_code(mistake.kind());
   }
 }
 
-int run_train(TrainOptions options) {
-  if (options.help_config) {
-    std::cout << config::describe_keys();
-    return kExitComplete;
+void check_monitored(const TrainOptions& options, const config::Run& run) {
+  if (!launch::has_monitor()) return;
+  if (options.ranks.launches())
+    user_error("--nproc starts ranks without a monitor: leave it out, or unset {}", launch::kStatusPageVariable);
+  if (!run.failpoints.empty()) {
+    user_error("resilience.failpoints means nothing under a monitor, which has failpoints on its own command line");
   }
-  if (!options.dry_run) launch::take_stop_signals();
+}
+
+int run_with_page(TrainOptions options, StatusPage& page) {
+  options.start.fleet = config::fleet_environment();
   launch::LaunchPlace place;
   std::vector<std::string> of_ranks;
   if (options.ranks.launches()) {
@@ -136,8 +149,31 @@ int run_train(TrainOptions options) {
   }
   require_recipe_or_data(options, run);
   if (options.dry_run) return dry_run(options, run, report);
+  check_monitored(options, run);
   return options.ranks.launches() ? launch_ranks(options, place, run, of_ranks)
-                                  : run_one_of_ranks(options, run, report);
+                                  : run_one_of_ranks(options, run, report, page);
+}
+
+int run_train(const TrainOptions& options) {
+  if (options.help_config) {
+    std::cout << config::describe_keys();
+    return kExitComplete;
+  }
+  if (options.dry_run) {
+    StatusPage nobody_reads;
+    return run_with_page(options, nobody_reads);
+  }
+  launch::take_stop_signals();
+  const std::unique_ptr<StatusPage> page = launch::open_status_page();
+  try {
+    return run_with_page(options, *page);
+  } catch (const Error& error) {
+    page->end(error);
+    throw;
+  } catch (const std::exception& error) {
+    page->end(Error(ErrorKind::internal, error.what()));
+    throw;
+  }
 }
 
 }  // namespace

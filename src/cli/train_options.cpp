@@ -48,7 +48,7 @@ void add_train_options(CLI::App& verb, const std::shared_ptr<TrainOptions>& opti
   verb.add_flag("--resume-with-other-data", options->start.resume_with_other_data,
                 "continue a run although its data are not those of its checkpoint");
   verb.add_flag("--compile-only", options->compile_only,
-                "choose and keep the GPU plans that this training needs, then stop");
+                "choose and keep the GPU algorithms that this training needs, then stop");
   add_checkpoint_flags(verb, options);
   verb.add_flag("--print-config", options->print_config, "print the whole config as YAML, then stop");
   verb.add_flag("--help-config", options->help_config, "list every config key");
@@ -59,7 +59,8 @@ std::vector<std::string> overrides_of_ranks(int64_t ranks_per_machine, int64_t m
 }
 
 void require_recipe_or_data(const TrainOptions& options, const config::Run& run) {
-  if (!options.config.files.empty() || run.model.data.data_impl != "mmap" || !run.model.data.data_prefix.empty())
+  if (!options.config.files.empty() || run.model.data.data_impl != config::DataImpl::mmap ||
+      !run.model.data.data_prefix.empty())
     return;
   user_error(
       "no recipe and no data: give a recipe with -c, for example megalith train -c recipes/demo.yaml, or "

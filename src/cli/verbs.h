@@ -3,6 +3,8 @@
 #include <CLI/App.hpp>
 #include <functional>
 
+#include "core/process/exit_codes.h"
+
 namespace megalith::cli {
 
 // Each verb adds itself to the program and leaves in `run` what to do when it was chosen; `run` returns the exit code.
@@ -21,13 +23,13 @@ void add_report(CLI::App& program, Action& run);
 void add_watch(CLI::App& program, Action& run);
 void add_bench(CLI::App& program, Action& run);
 void add_completion(CLI::App& program, Action& run);
+void add_plan(CLI::App& program, Action& run);
 void add_launch(CLI::App& program, Action& run);
+void add_supervise(CLI::App& program, Action& run);
+void add_monitor(CLI::App& program, Action& run);
+void add_serve_store(CLI::App& program, Action& run);
 void add_bench_checkpoint(CLI::App& bench, Action& run);
 void add_bench_comm(CLI::App& bench, Action& run);
 void add_bench_data(CLI::App& bench, Action& run);
-
-// Complete; stopped early, saved, run again (docs/design.md, section 7). Errors have theirs in core/error.h.
-constexpr int kExitComplete = 0;
-constexpr int kExitRunAgain = 75;
 
 }  // namespace megalith::cli

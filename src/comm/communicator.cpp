@@ -97,11 +97,11 @@ Pending Communicator::barrier(Stream& stream, double deadline) {
 }
 
 Pending Communicator::submit(Stream& stream, Call call) {
-  MEGALITH_CHECK(stream.device() == device_, "group '{}' was given a stream of another device", name());
   if (is_alone()) {
     if (call.output.data != call.input.data) copy(stream, call.input, call.output);
     return {};
   }
+  MEGALITH_CHECK(stream.device() == device_, "group '{}' was given a stream of another device", name());
   if (call.deadline == kGroupDeadline) call.deadline = deadline_;
   call.sequence = call.operation == Operation::exchange ? exchanges_++ : collectives_++;
   Traffic& traffic = traffic_[static_cast<size_t>(call.operation)];
@@ -110,10 +110,32 @@ Pending Communicator::submit(Stream& stream, Call call) {
   return start(stream, std::move(call));
 }
 
-std::string Communicator::failure_message(const Call& call, const std::string& reason) const {
-  return fmt::format("group '{}' of {} ranks, {} #{} of {} bytes on {}: {} [last calls: {}]", name(), size(),
-                     name_of(call.operation), call.sequence, call.bytes(), group_.describe(rank()), reason,
-                     log_.describe());
+void Communicator::note_started(const Call& call, int64_t ticket) {
+  log_.started(ticket);
+  StatusPage::Group::Call shown{.operation = name_of(call.operation),
+                                .bytes = call.bytes(),
+                                .is_exchange = call.operation == Operation::exchange};
+  auto& [first, second] = shown.peers;
+  for (const auto* messages : {&call.sends, &call.receives}) {
+    for (const Message& message : *messages) {
+      const int peer = group_.ranks[static_cast<size_t>(message.peer)];
+      (first == -1 || first == peer ? first : second) = peer;
+    }
+  }
+  page_.entered(shown);
+}
+
+void Communicator::note_finished(const Call& call, int64_t ticket) {
+  log_.finished(ticket);
+  page_.finished(call.operation == Operation::exchange);
+}
+
+Error Communicator::failure(const Call& call, const std::string& reason, std::vector<int> ranks) const {
+  const std::string operation(name_of(call.operation));
+  return {ErrorKind::comm,
+          fmt::format("group '{}' of {} ranks, {} #{} of {} bytes on {}: {} [last calls: {}]", name(), size(),
+                      operation, call.sequence, call.bytes(), group_.describe(rank()), reason, log_.describe()),
+          {.ranks = std::move(ranks), .group = name(), .call = operation}};
 }
 
 std::string Communicator::absence(const Call& call, const std::vector<int>& silent,
@@ -127,7 +149,8 @@ std::string Communicator::absence(const Call& call, const std::vector<int>& sile
 }
 
 void Communicator::check(const Tensor& tensor, const char* what) const {
-  MEGALITH_CHECK(tensor.device == device_, "{} given to group '{}' is in the memory of another device", what, name());
+  MEGALITH_CHECK(is_alone() || tensor.device == device_, "{} given to group '{}' is in the memory of another device",
+                 what, name());
   MEGALITH_CHECK(tensor.contiguous(), "{} given to group '{}' is not contiguous", what, name());
 }
 

@@ -8,6 +8,8 @@
 
 #include "comm/call_log.h"
 #include "comm/ranks.h"
+#include "core/error.h"
+#include "core/process/status_page.h"
 #include "core/stream.h"
 #include "core/tensor.h"
 
@@ -87,6 +89,8 @@ class Communicator {
   Device device() const { return device_; }
   // Of calls that give none themselves.
   void set_deadline(double seconds) { deadline_ = seconds; }
+  // Where calls are shown from here on. Before the first one.
+  void show_on(const StatusPage::Group& page) { page_ = page; }
 
   // tensor = reduction of the members' tensors, in place.
   [[nodiscard]] Pending all_reduce(Stream& stream, const Tensor& tensor, Reduction reduction = Reduction::sum,
@@ -116,9 +120,13 @@ class Communicator {
   const CallLog& log() const { return log_; }
 
  protected:
-  CallLog& call_log() { return log_; }
-  // Names the group and the call, and shows the last calls.
-  std::string failure_message(const Call& call, const std::string& reason) const;
+  // For the log and the status page. The ticket by which the call is known to the other two, which one thread calls at
+  // a time.
+  int64_t note_asked(const Call& call) { return log_.asked(call.operation, call.sequence, call.bytes()); }
+  void note_started(const Call& call, int64_t ticket);
+  void note_finished(const Call& call, int64_t ticket);
+  // Names the group and the call, and shows the last calls. `ranks`: of the world, who is to blame, where it is known.
+  Error failure(const Call& call, const std::string& reason, std::vector<int> ranks = {}) const;
   // "not finished within 5.0 s: rank 3 (...) did not arrive; rank 4 (...) is gone".
   std::string absence(const Call& call, const std::vector<int>& silent, const std::vector<int>& gone) const;
 
@@ -139,7 +147,11 @@ class Communicator {
   int64_t exchanges_ = 0;
   std::array<Traffic, kOperations> traffic_{};
   CallLog log_;
+  StatusPage::Group page_;
 };
+
+// A group of one rank, for whoever has no world: nothing is sent. Of any device, and for all threads at once.
+Communicator& lone_group();
 
 // Piece `index` of a contiguous tensor cut into equal pieces, as a vector.
 Tensor piece_of(const Tensor& whole, int pieces, int index);

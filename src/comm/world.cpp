@@ -31,10 +31,22 @@ class LoneWorld final : public World {
 
 }  // namespace
 
+Communicator& lone_group() {
+  static const std::unique_ptr<World> world = make_lone_world(Device::cpu);
+  static const std::unique_ptr<Communicator> group = world->make_world_group();
+  return *group;
+}
+
 std::unique_ptr<Communicator> World::make_group(const std::string& name, std::vector<int> ranks) {
   Group group = comm::make_group(name, std::move(ranks), rank_, places_);
   if (group.ranks.size() == 1) return std::make_unique<LoneCommunicator>(std::move(group), device_);
-  std::unique_ptr<Communicator> made = connect(std::move(group));
+  StatusPage::Group shown = page_->add_group(group.name, group.ranks, group.member);
+  std::unique_ptr<Communicator> made;
+  {
+    const StatusPage::Inside connecting(shown, {.operation = "connect"});
+    made = connect(std::move(group));
+  }
+  made->show_on(shown);
   made->set_deadline(deadline_);
   return made;
 }

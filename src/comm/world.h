@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "comm/store/board.h"
+#include "core/process/status_page.h"
 
 namespace megalith::comm {
 
@@ -27,6 +28,10 @@ class World {
   const RankPlaces& places() const { return *places_; }
   Board& board() const { return *board_; }
   Device device() const { return device_; }
+  // Of this rank. Before the first group is made it may be changed for one that somebody reads, which must outlive the
+  // world.
+  StatusPage& status_page() const { return *page_; }
+  void set_status_page(StatusPage& page) { page_ = &page; }
 
   // Every member calls it with the same name and global ranks, and all ranks make their groups in one order; groups of
   // the same name and ranks are told apart by it. User error for ranks that make no group.
@@ -52,6 +57,8 @@ class World {
   Device device_;
   std::map<std::string, int> made_;
   double deadline_ = Communicator::kUsualDeadline;
+  StatusPage own_page_;
+  StatusPage* page_ = &own_page_;
 };
 
 // The world of a rank that has no others: all its groups are of one.

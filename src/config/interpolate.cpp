@@ -53,6 +53,10 @@ Value scalar(std::string text) {
 
 Value value_of_field(const Field& field) {
   if (const auto* text = std::get_if<std::string*>(&field)) return (*text)->empty() ? Value{} : scalar(**text);
+  if (const auto* choice = std::get_if<Choice>(&field)) {
+    const std::string_view word = choice->word(choice->value);
+    return word.empty() ? Value{} : scalar(std::string(word));
+  }
   Value list;
   list.kind = Value::Kind::list;
   if (const auto* numbers = std::get_if<std::vector<int64_t>*>(&field)) {

@@ -14,7 +14,7 @@ constexpr std::string_view kFusion = "kernels are fused where that is faster";
 constexpr std::string_view kOverlap = "how communication is scheduled does not change the result";
 constexpr std::string_view kBuckets = "gradient buckets are laid out by the memory plan";
 constexpr std::string_view kFp16 = "loss scaling belongs to fp16";
-constexpr std::string_view kFp8 = "has no effect without fp8";
+constexpr std::string_view kScales = "all ranks that hold a part of an operand have the same scale";
 constexpr std::string_view kSharding = "what is sharded follows from model.wrap_with_zero and model.fsdp";
 constexpr std::string_view kCheckpoint = "checkpoints have one format";
 constexpr std::string_view kRecompute = "activations_checkpoint_granularity, _method and _num_layers decide";
@@ -199,10 +199,15 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.disable_layer_norm_checkpointing", ignored, kRecompute},
 
     // model: numbers
-    {"model.fp8", refused, "fp8 is not supported yet; set model.fp8=false or precision bf16", "false"},
-    {"model.fp8_*", ignored, kFp8},
-    {"model.tp_only_amax_red", ignored, kFp8},
-    {"model.reduce_amax", ignored, kFp8},
+    {"model.fp8_wgrad", refused, "weight gradients are fp8 GEMMs as well", "true"},
+    {"model.reduce_amax", refused, kScales, "true"},
+    {"model.fp8_dot_product_attention", refused, "attention computes in bf16", "false"},
+    {"model.fp8_multi_head_attention", refused, "attention computes in bf16", "false"},
+    {"model.fp8_output_proj", refused, "the output layer computes in bf16", "false"},
+    {"model.fp8_interval", ignored, "scales move once a step"},
+    {"model.fp8_params", ignored, "it changes memory and traffic elsewhere, not the result"},
+    {"model.fp8_debug_log_dir", ignored, kLogger},
+    {"model.tp_only_amax_red", ignored, kScales},
     {"model.native_amp_init_scale", ignored, kFp16},
     {"model.native_amp_growth_interval", ignored, kFp16},
     {"model.hysteresis", ignored, kFp16},
@@ -302,6 +307,19 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"model.optim.sched.last_epoch", ignored, "the checkpoint knows the step"},
     {"model.optim.sched.monitor", ignored, "schedules follow the step"},
     {"model.optim.sched.reduce_on_plateau", refused, "schedules follow the step", "false"},
+
+    {"resilience.supervisors", refused, "not yet: one supervisor on one machine"},
+    {"resilience.credentials", refused, "not yet: monitors and supervisor meet on one machine"},
+    {"resilience.enable_workload_scaling", refused, "not yet: replicas are neither dropped nor added", "false"},
+    {"resilience.min_num_dp_replicas", refused, "not yet: replicas are neither dropped nor added"},
+    {"resilience.max_num_dp_replicas", refused, "not yet: replicas are neither dropped nor added"},
+    {"resilience.scale_up_after_s", refused, "not yet: replicas are neither dropped nor added"},
+    {"resilience.watchdogs", refused, "not yet: the health of devices is not watched"},
+    {"resilience.stragglers", refused, "not yet: slow ranks are not looked for"},
+    {"resilience.audit_every_n_steps", refused, "not yet: replicas are not compared", "0"},
+    {"resilience.goodput_log", refused, "not yet: a supervisor writes its journal"},
+    {"resilience.enable_standalone_mode", refused, "it guesses the state of a node from nvidia-smi; monitors know",
+     "false"},
 });
 
 bool matches(std::string_view pattern, std::string_view path) {

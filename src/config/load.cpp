@@ -33,6 +33,9 @@ struct Assign {
   bool operator()(std::vector<int64_t>* field) const { return list(field, read_int); }
   bool operator()(std::vector<double>* field) const { return list(field, read_double); }
   bool operator()(std::vector<std::string>* field) const { return list(field, read_text_value); }
+  bool operator()(const Choice& field) const {
+    return value.kind == Value::Kind::scalar && field.assign(field.value, value.text);
+  }
 
   template <class T, class Read>
   bool scalar(T* field, Read read) const {
@@ -78,6 +81,14 @@ bool same_value(const Value& value, std::string_view wanted) {
   return flag && flag == read_bool(wanted);
 }
 
+// Of words that other frameworks have.
+std::string_view why_refused(std::string_view path, std::string_view word) {
+  if (path == "trainer.precision" && (word.starts_with("16") || word == "fp16"))
+    return ", nor is fp16 under another name";
+  if (path == "model.fp8_recipe" && (word == "blockwise" || word == "mxfp8")) return " yet";
+  return "";
+}
+
 class Loader {
  public:
   Loader(const Document& document, LoadReport* report) : document_(document), resolver_(document), report_(report) {}
@@ -99,6 +110,9 @@ class Loader {
         }
       });
     }
+    for (const Key& key : keys_of(run)) {
+      for (const std::string& problem : out_of_range(key)) problems_.add("{}", problem);
+    }
     for (const auto& [reason, keys] : refused_)
       problems_.add("{} {} refused: {}", keys.text, keys.count > 1 ? "are" : "is", reason);
     problems_.throw_if_any("the config");
@@ -117,6 +131,11 @@ class Loader {
     const Value value = resolver_.resolve(path, written);
     if (holds_interpolation(value)) user_error("{}: `{}` still holds `${{` when resolved", written.origin, path);
     if (is_missing(value) || std::visit(Assign{value}, field)) return;
+    if (const auto* choice = std::get_if<Choice>(&field)) {
+      const std::string_view reason = why_refused(path, value.text);
+      user_error("{}: `{}`={} is not supported{}: use {}", written.origin, path, display(value), reason,
+                 choice->words());
+    }
     user_error("{}: `{}` is '{}', which is not {}", written.origin, path, display(value), type_name(field));
   }
 

@@ -15,10 +15,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json json_of(const Field& field) {
-  if (const auto* text = std::get_if<std::string*>(&field); text && (*text)->empty()) return nullptr;
-  return std::visit([](const auto* value) { return ordered_json(*value); }, field);
-}
+struct ToJson {
+  template <class T>
+  ordered_json operator()(const T* value) const {
+    return *value;
+  }
+  ordered_json operator()(const std::string* text) const {
+    return text->empty() ? ordered_json() : ordered_json(*text);
+  }
+  ordered_json operator()(const Choice& choice) const {
+    const std::string_view word = choice.word(choice.value);
+    return word.empty() ? ordered_json() : ordered_json(word);
+  }
+};
 
 std::vector<std::string_view> words_of(std::string_view path) {
   std::vector<std::string_view> words;
@@ -92,9 +101,9 @@ std::vector<std::pair<std::string, ordered_json>> flatten(const Run& run) {
     if (!key.path.starts_with(kModel)) continue;
     std::string name = "cfg/" + std::string(key.path.substr(kModel.size()));
     std::replace(name.begin(), name.end(), '.', '/');
-    record.emplace_back(std::move(name), json_of(key.field));
+    record.emplace_back(std::move(name), std::visit(ToJson{}, key.field));
   }
-  record.emplace_back("cfg/precision", run.trainer.precision);
+  record.emplace_back("cfg/precision", word_of(run.trainer.precision));
   return record;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/choices.h"
 #include "core/dtype.h"
 
 namespace megalith::config {
@@ -14,8 +15,8 @@ namespace megalith::config {
 // their defaults and their help stand in keys.cpp.
 
 struct Trainer {
-  std::string accelerator = "auto";  // cpu | gpu | auto
-  std::string precision = "32";      // 32 | bf16 (NeMo's spellings of these accepted)
+  Accelerator accelerator = Accelerator::automatic;
+  Precision precision = Precision::fp32;
   int64_t devices = 1;
   int64_t num_nodes = 1;
   int64_t max_steps = 100;
@@ -29,11 +30,12 @@ struct Trainer {
   int64_t cpu_threads = 0;               // 0: all cores this process may use
   double start_timeout = 600.0;          // seconds for all ranks to appear
   double communication_timeout = 600.0;  // seconds for the ranks of a call to arrive
-  std::string plan_cache;  // file of GPU plans that runs share; empty: in the user's cache folder; "none": not kept
+  // File of tuned GPU algorithms that runs share; empty: in the user's cache folder; "none": not kept.
+  std::string plan_cache;
 };
 
 struct Schedule {
-  std::string name = "CosineAnnealing";  // CosineAnnealing | constant | linear | WSD
+  LrSchedule name = LrSchedule::cosine;
   int64_t warmup_steps = 0;
   int64_t constant_steps = 0;
   int64_t decay_steps = 0;  // WSD: length of the final decay
@@ -42,18 +44,18 @@ struct Schedule {
 };
 
 struct Optim {
-  std::string name = "adamw";
+  OptimizerName name = OptimizerName::adamw;
   double lr = 3e-4;
   double weight_decay = 0.1;
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
-  std::string grad_sync_dtype = "fp32";  // fp32 | bf16
-  int64_t bucket_cap_mb = 160;           // of fp32 gradients: Megatron's 40 million elements
+  GradSync grad_sync_dtype = GradSync::fp32;
+  int64_t bucket_cap_mb = 160;  // of fp32 gradients: Megatron's 40 million elements
   Schedule sched;
 };
 
 struct Data {
-  std::string data_impl = "mmap";              // mmap | mock | auto: mmap where data_prefix is set, mock otherwise
+  DataImpl data_impl = DataImpl::mmap;         // automatic: mmap where data_prefix is set, mock otherwise
   std::vector<std::string> data_prefix;        // one or more prefixes, or weight and prefix in turn
   std::vector<std::string> validation_prefix;  // with one of these two set, each split has whole datasets of its own
   std::vector<std::string> test_prefix;
@@ -104,7 +106,7 @@ struct Model {
   int64_t num_layers_in_last_pipeline_stage = 0;
   bool account_for_embedding_in_pipeline_split = false;
   bool account_for_loss_in_pipeline_split = false;
-  std::string pipeline_schedule = "1f1b";  // 1f1b | zero_bubble
+  PipelineSchedule pipeline_schedule = PipelineSchedule::one_f_one_b;
   bool sequence_parallel = false;
   bool wrap_with_zero = false;
   bool fsdp = false;
@@ -115,14 +117,14 @@ struct Model {
   int64_t hidden_size = 768;
   int64_t ffn_hidden_size = 0;  // 0: 4 x hidden_size
   int64_t num_attention_heads = 12;
-  int64_t num_query_groups = 0;                              // 0: num_attention_heads
-  int64_t kv_channels = 0;                                   // 0: hidden_size / num_attention_heads
-  std::string position_embedding_type = "learned_absolute";  // learned_absolute | rope
+  int64_t num_query_groups = 0;  // 0: num_attention_heads
+  int64_t kv_channels = 0;       // 0: hidden_size / num_attention_heads
+  Positions position_embedding_type = Positions::learned_absolute;
   double rotary_base = 10000.0;
   RopeScaling rope_scaling;
   bool scale_positional_embedding = false;  // NeMo's name for rope_scaling.factor 8
-  std::string normalization = "layernorm";  // layernorm | rmsnorm
-  std::string activation = "gelu";          // gelu | swiglu (NeMo's fast-swiglu accepted)
+  Normalization normalization = Normalization::layernorm;
+  Activation activation = Activation::gelu;
   bool bias = true;
   bool share_embeddings_and_output_weights = true;
   double layernorm_epsilon = 1e-5;
@@ -130,9 +132,20 @@ struct Model {
   double hidden_dropout = 0.0;
   double attention_dropout = 0.0;
   int64_t make_vocab_size_divisible_by = 128;
-  std::string activations_checkpoint_granularity;  // empty: none | selective | full
-  std::string activations_checkpoint_method;       // with full: uniform | block; empty otherwise
-  int64_t activations_checkpoint_num_layers = 0;   // with full: of a group, or of the block; 0 otherwise
+  Granularity activations_checkpoint_granularity = Granularity::none;
+  RecomputeMethod activations_checkpoint_method = RecomputeMethod::none;  // other than none with full alone
+  int64_t activations_checkpoint_num_layers = 0;  // with full: of a group, or of the block; 0 otherwise
+  bool fp8 = false;                               // in the linear layers of the blocks; trainer.precision elsewhere
+  bool fp8_hybrid = false;                        // E4M3, gradients E5M2
+  bool fp8_e4m3 = false;                          // E4M3 for all
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
+  int64_t fp8_margin = 0;
+  int64_t fp8_amax_history_len = 1024;  // steps
+  AmaxRule fp8_amax_compute_algo = AmaxRule::max;
+  bool fp8_keep_transposed_weights = true;
+  bool first_last_layers_bf16 = false;
+  int64_t num_layers_at_start_in_bf16 = 1;  // with first_last_layers_bf16
+  int64_t num_layers_at_end_in_bf16 = 1;
   int64_t seed = 1234;
   std::string resume_from_checkpoint;
   std::string restore_from_path;
@@ -148,10 +161,10 @@ struct CheckpointCallback {
   std::string train_time_interval;  // seconds, or H:M:S; empty: none
   int64_t save_top_k = 2;           // how many to keep; -1: all
   std::string monitor;              // what makes a checkpoint worth keeping; empty: that it is new
-  std::string mode = "min";         // min | max: the best of it
+  Best mode = Best::min;            // of it
   std::string dirpath;              // empty: checkpoints/ in the run directory
   bool async_save = true;
-  std::string late_save = "wait";         // wait | skip
+  LateSave late_save = LateSave::wait;
   int64_t local_every_n_train_steps = 0;  // 0 or -1: none
   int64_t local_save_top_k = 2;
   std::string local_dirpath;  // empty: in memory alone
@@ -179,13 +192,27 @@ struct ExpManager {
   CheckpointCallback checkpoint_callback_params;
 };
 
+// What a supervisor does about failures (room resilience). Times are seconds.
+struct Supervision {
+  int64_t num_spare_nodes = 0;  // beside trainer.num_nodes
+  int64_t max_in_job_restarts = 3;
+  int64_t max_workload_restarts = 2;
+  double heartbeat_polling_period_s = 1.0;
+  double heartbeat_timeout_s = 5.0;
+  double initial_rank_heartbeat_timeout = 600.0;
+  double rank_heartbeat_timeout = 0.0;  // 0: learned
+  double workload_downtime_threshold_s = 180.0;
+  std::string policy;  // file; empty: none
+};
+
 struct Run {
   std::string name = "megalith";
   Trainer trainer;
   Model model;
   ExpManager exp_manager;
-  std::string on_non_finite = "stop";   // resilience.on_non_finite: skip | stop
-  std::vector<std::string> failpoints;  // resilience.failpoints
+  OnNonFinite on_non_finite = OnNonFinite::stop;  // resilience.on_non_finite
+  std::vector<std::string> failpoints;            // resilience.failpoints
+  Supervision supervision;                        // resilience.*
 
   // What was written of each key that validate() filled in from others, as YAML: what a run stores, so that it is
   // derived anew where those others change.

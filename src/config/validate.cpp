@@ -7,216 +7,85 @@
 #include <map>
 #include <utility>
 
+#include "config/derived.h"
 #include "config/keys.h"
-#include "config/layout.h"
 #include "config/problems.h"
 #include "config/scalar.h"
+#include "core/metric_names.h"
 
 namespace megalith::config {
 namespace {
 
-// Bounds on single numbers: below them no product that a step needs overflows 64 bits.
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-constexpr int64_t kMaxLayers = int64_t{1} << 14;
-constexpr int64_t kMaxTokens = int64_t{1} << 24;
-constexpr int64_t kMaxCount = int64_t{1} << 31;
-constexpr int64_t kMaxSteps = int64_t{1} << 40;
-constexpr double kMaxSeconds = 1e6;
 constexpr double kLlama31RopeFactor = 8.0;
-
-struct Spelling {
-  std::string_view written;  // compared without case
-  std::string_view meant;
-};
 
 class Validator {
  public:
   explicit Validator(Run& run) : run_(run) {}
 
   void operator()() {
-    spellings();
-    ranges();
     numbers();
+    monitor(run_.exp_manager);
     texts();
     problems_.throw_if_any("the config");  // what follows divides by what was checked
     const std::map<std::string_view, std::string> written = texts_of_keys();
     fill();
     recompute();
+    fp8();
     note_derived(written);
     shape();
     layout();
     data();
     schedule();
     checkpoints();
+    supervision();
     problems_.throw_if_any("the config");
   }
 
  private:
-  void choose(std::string_view key, std::string& value, std::initializer_list<Spelling> spellings) {
-    std::vector<std::string_view> meanings;
-    for (const auto& [written, meant] : spellings) {
-      if (lower_case(value) == lower_case(written)) {
-        value = meant;
-        return;
-      }
-      const std::string_view shown = meant.empty() ? "null" : meant;
-      if (meanings.empty() || meanings.back() != shown) meanings.push_back(shown);
+  void supervision() {
+    const Supervision& s = run_.supervision;
+    if (s.heartbeat_timeout_s < 3 * s.heartbeat_polling_period_s) {
+      problems_.add(
+          "`resilience.heartbeat_timeout_s`={} is less than three times `resilience.heartbeat_polling_period_s`={}: a "
+          "single report that is late would make a monitor silent",
+          s.heartbeat_timeout_s, s.heartbeat_polling_period_s);
     }
-    problems_.add("`{}`={} is not supported: use {}", key, value, fmt::join(meanings, ", "));
+    if (s.heartbeat_polling_period_s != 1.0) {
+      problems_.add("`resilience.heartbeat_polling_period_s`={}: monitors report once a second; leave it out",
+                    s.heartbeat_polling_period_s);
+    }
   }
 
-  void spellings() {
-    auto& model = run_.model;
-    choose("trainer.accelerator", run_.trainer.accelerator,
-           {{"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "gpu"}, {"cuda", "gpu"}});
-    problems_.guard([&] { run_.trainer.precision = compute_dtype(run_.trainer) == DType::bf16 ? "bf16" : "32"; });
-    choose("model.position_embedding_type", model.position_embedding_type,
-           {{"learned_absolute", "learned_absolute"}, {"rope", "rope"}});
-    choose("model.normalization", model.normalization, {{"layernorm", "layernorm"}, {"rmsnorm", "rmsnorm"}});
-    choose("model.activation", model.activation, {{"gelu", "gelu"}, {"swiglu", "swiglu"}, {"fast-swiglu", "swiglu"}});
-    choose("model.activations_checkpoint_granularity", model.activations_checkpoint_granularity,
-           {{"", ""}, {"none", ""}, {"selective", "selective"}, {"full", "full"}});
-    choose("model.activations_checkpoint_method", model.activations_checkpoint_method,
-           {{"", ""}, {"none", ""}, {"uniform", "uniform"}, {"block", "block"}});
-    choose("model.pipeline_schedule", model.pipeline_schedule,
-           {{"1f1b", "1f1b"}, {"zero_bubble", "zero_bubble"}, {"zb-h1", "zero_bubble"}});
-    choose("model.data.data_impl", model.data.data_impl, {{"mmap", "mmap"}, {"mock", "mock"}, {"auto", "auto"}});
-    choose("model.optim.name", model.optim.name,
-           {{"adamw", "adamw"},
-            {"adam", "adam"},
-            {"fused_adam", "fused_adam"},
-            {"distributed_fused_adam", "distributed_fused_adam"},
-            {"mcore_distributed_optim", "mcore_distributed_optim"},
-            {"megatron_fused_adam", "megatron_fused_adam"}});
-    choose("model.optim.grad_sync_dtype", model.optim.grad_sync_dtype,
-           {{"fp32", "fp32"}, {"32", "fp32"}, {"torch.float32", "fp32"}, {"bf16", "bf16"}, {"torch.bfloat16", "bf16"}});
-    choose("model.optim.sched.name", model.optim.sched.name,
-           {{"CosineAnnealing", "CosineAnnealing"}, {"linear", "linear"}, {"constant", "constant"}, {"WSD", "WSD"}});
-    choose("exp_manager.checkpoint_callback_params.late_save", run_.exp_manager.checkpoint_callback_params.late_save,
-           {{"wait", "wait"}, {"skip", "skip"}});
-    if (run_.exp_manager.create_checkpoint_callback) monitor(run_.exp_manager.checkpoint_callback_params);
-    choose("resilience.on_non_finite", run_.on_non_finite, {{"stop", "stop"}, {"skip", "skip"}});
-  }
-
-  void monitor(CheckpointCallback& checkpoints) {
-    choose("exp_manager.checkpoint_callback_params.mode", checkpoints.mode, {{"min", "min"}, {"max", "max"}});
-    const std::string written = checkpoints.monitor;
-    choose("exp_manager.checkpoint_callback_params.monitor", checkpoints.monitor,
-           {{"", ""},
-            {"step", ""},
-            {"global_step", ""},
-            {"val_loss", "val_loss"},
-            {"reduced_train_loss", "reduced_train_loss"}});
-    if (!written.empty() && checkpoints.monitor.empty() && checkpoints.mode == "min") {
+  void monitor(ExpManager& manager) {
+    if (!manager.create_checkpoint_callback) return;
+    CheckpointCallback& checkpoints = manager.checkpoint_callback_params;
+    if (checkpoints.save_top_k == 0) {
+      problems_.add(
+          "`exp_manager.checkpoint_callback_params.save_top_k`=0 would keep no checkpoint: use 1 or more, -1 for all, "
+          "or exp_manager.create_checkpoint_callback=false to save none");
+    }
+    const std::string written = std::exchange(checkpoints.monitor, "");
+    if (written == metric::kValidationLoss || written == metric::kTrainLoss) {
+      checkpoints.monitor = written;
+    } else if (!written.empty() && written != "step" && written != "global_step") {
+      problems_.add("`exp_manager.checkpoint_callback_params.monitor`={} is not supported: use null, {}, {}", written,
+                    metric::kValidationLoss, metric::kTrainLoss);
+    } else if (!written.empty() && checkpoints.mode == Best::min) {
       problems_.add("`exp_manager.checkpoint_callback_params.monitor`={} with mode=min would keep the oldest: use max",
                     written);
     }
   }
 
-  void range(std::string_view key, int64_t value, int64_t low, int64_t high) {
-    if (value < low) problems_.add("`{}`={} must be at least {}", key, value, low);
-    if (value > high) problems_.add("`{}`={} must be at most {}", key, value, high);
-  }
-
-  void ranges() {
-    const auto& t = run_.trainer;
-    range("trainer.devices", t.devices, 1, 4096);
-    range("trainer.num_nodes", t.num_nodes, 1, kMaxWidth);
-    range("trainer.max_steps", t.max_steps, 1, kMaxSteps);
-    range("trainer.log_every_n_steps", t.log_every_n_steps, 1, kMaxSteps);
-    range("trainer.val_check_interval", t.val_check_interval, 0, kMaxSteps);
-    range("trainer.limit_val_batches", t.limit_val_batches, 0, kMaxSteps);
-    range("trainer.cpu_threads", t.cpu_threads, 0, 4096);
-
-    const auto& m = run_.model;
-    range("model.micro_batch_size", m.micro_batch_size, 1, kMaxWidth);
-    range("model.global_batch_size", m.global_batch_size, 1, kMaxCount);
-    range("model.tensor_model_parallel_size", m.tensor_model_parallel_size, 1, 4096);
-    range("model.pipeline_model_parallel_size", m.pipeline_model_parallel_size, 1, 4096);
-    range("model.virtual_pipeline_model_parallel_size", m.virtual_pipeline_model_parallel_size, 1, kMaxLayers);
-    range("model.context_parallel_size", m.context_parallel_size, 1, 4096);
-    range("model.num_layers_in_first_pipeline_stage", m.num_layers_in_first_pipeline_stage, 0, kMaxLayers);
-    range("model.num_layers_in_last_pipeline_stage", m.num_layers_in_last_pipeline_stage, 0, kMaxLayers);
-    range("model.activations_checkpoint_num_layers", m.activations_checkpoint_num_layers, 0, kMaxLayers);
-    range("model.encoder_seq_length", m.encoder_seq_length, 1, kMaxTokens);
-    range("model.max_position_embeddings", m.max_position_embeddings, 0, kMaxTokens);
-    range("model.num_layers", m.num_layers, 1, kMaxLayers);
-    range("model.hidden_size", m.hidden_size, 1, kMaxWidth);
-    range("model.ffn_hidden_size", m.ffn_hidden_size, 0, 4 * kMaxWidth);
-    range("model.num_attention_heads", m.num_attention_heads, 1, 1 << 14);
-    range("model.num_query_groups", m.num_query_groups, 0, 1 << 14);
-    range("model.kv_channels", m.kv_channels, 0, 1 << 14);
-    range("model.make_vocab_size_divisible_by", m.make_vocab_size_divisible_by, 1, kMaxWidth);
-    range("model.seed", m.seed, 0, kMaxCount);
-    range("model.rope_scaling.old_context_len", m.rope_scaling.old_context_len, 1, kMaxTokens);
-    range("model.tokenizer.vocab_size", m.tokenizer.vocab_size, 0, kMaxTokens);
-    range("model.data.seq_length", m.data.seq_length, 0, kMaxTokens);
-    range("model.data.validation_files", m.data.validation_files, 0, kMaxCount);
-    range("model.data.test_files", m.data.test_files, 0, kMaxCount);
-    range("model.nsys_profile.start_step", m.nsys_profile.start_step, 0, kMaxSteps);
-    range("model.nsys_profile.end_step", m.nsys_profile.end_step, 0, kMaxSteps);
-    for (const int64_t rank : m.nsys_profile.ranks) range("model.nsys_profile.ranks", rank, 0, kMaxCount);
-
-    range("model.optim.bucket_cap_mb", m.optim.bucket_cap_mb, 1, kMaxWidth);
-    const auto& s = m.optim.sched;
-    range("model.optim.sched.warmup_steps", s.warmup_steps, 0, kMaxSteps);
-    range("model.optim.sched.constant_steps", s.constant_steps, 0, kMaxSteps);
-    range("model.optim.sched.decay_steps", s.decay_steps, 0, kMaxSteps);
-    range("model.optim.sched.max_steps", s.max_steps, 0, kMaxSteps);
-
-    const auto& e = run_.exp_manager;
-    range("exp_manager.step_timing_kwargs.buffer_size", e.step_timing_buffer_size, 1, kMaxWidth);
-    range("exp_manager.prometheus.port", e.prometheus.port, 0, 65535);
-    range("exp_manager.checkpoint_callback_params.every_n_train_steps",
-          e.checkpoint_callback_params.every_n_train_steps, -1, kMaxSteps);
-    range("exp_manager.checkpoint_callback_params.save_top_k", e.checkpoint_callback_params.save_top_k, -1, kMaxSteps);
-    if (e.create_checkpoint_callback && e.checkpoint_callback_params.save_top_k == 0) {
-      problems_.add(
-          "`exp_manager.checkpoint_callback_params.save_top_k`=0 would keep no checkpoint: use 1 or more, -1 for all, "
-          "or exp_manager.create_checkpoint_callback=false to save none");
-    }
-    range("exp_manager.checkpoint_callback_params.local_every_n_train_steps",
-          e.checkpoint_callback_params.local_every_n_train_steps, -1, kMaxSteps);
-    range("exp_manager.checkpoint_callback_params.local_save_top_k", e.checkpoint_callback_params.local_save_top_k, 1,
-          kMaxSteps);
-  }
-
-  void require(bool good, std::string_view key, double value, std::string_view wanted) {
-    if (!good) problems_.add("`{}`={} must be {}", key, value, wanted);
-  }
-
   void numbers() {
-    const auto& m = run_.model;
-    const auto& o = m.optim;
-    require(run_.trainer.gradient_clip_val >= 0, "trainer.gradient_clip_val", run_.trainer.gradient_clip_val,
-            "at least 0");
-    for (const auto& [key, seconds] : {std::pair{"trainer.start_timeout", run_.trainer.start_timeout},
-                                       {"trainer.communication_timeout", run_.trainer.communication_timeout}}) {
-      require(seconds > 0 && seconds <= kMaxSeconds, key, seconds, "above 0, and at most a million seconds");
+    const auto& o = run_.model.optim;
+    const auto& rope = run_.model.rope_scaling;
+    if (rope.high_freq_factor <= rope.low_freq_factor) {
+      problems_.add("`model.rope_scaling.high_freq_factor`={} must be above model.rope_scaling.low_freq_factor={}",
+                    rope.high_freq_factor, rope.low_freq_factor);
     }
-    require(run_.exp_manager.step_floor_seconds >= 0, "exp_manager.step_floor_seconds",
-            run_.exp_manager.step_floor_seconds, "at least 0");
-    require(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout", m.hidden_dropout,
-            "at least 0 and below 1");
-    require(m.attention_dropout >= 0 && m.attention_dropout < 1, "model.attention_dropout", m.attention_dropout,
-            "at least 0 and below 1");
-    require(m.layernorm_epsilon > 0, "model.layernorm_epsilon", m.layernorm_epsilon, "above 0");
-    require(m.init_method_std > 0, "model.init_method_std", m.init_method_std, "above 0");
-    require(m.rotary_base > 1, "model.rotary_base", m.rotary_base, "above 1");
-    require(m.rope_scaling.factor >= 1, "model.rope_scaling.factor", m.rope_scaling.factor, "at least 1");
-    require(m.rope_scaling.low_freq_factor > 0, "model.rope_scaling.low_freq_factor", m.rope_scaling.low_freq_factor,
-            "above 0");
-    require(m.rope_scaling.high_freq_factor > m.rope_scaling.low_freq_factor, "model.rope_scaling.high_freq_factor",
-            m.rope_scaling.high_freq_factor, "above model.rope_scaling.low_freq_factor");
-    require(o.lr >= 0, "model.optim.lr", o.lr, "at least 0");
-    require(o.weight_decay >= 0, "model.optim.weight_decay", o.weight_decay, "at least 0");
-    require(o.eps > 0, "model.optim.eps", o.eps, "above 0");
-    require(o.sched.min_lr >= 0, "model.optim.sched.min_lr", o.sched.min_lr, "at least 0");
     if (o.betas.size() != 2)
       problems_.add("`model.optim.betas` has {} numbers; expected [beta1, beta2]", o.betas.size());
-    for (const double beta : o.betas)
-      require(beta >= 0 && beta < 1, "model.optim.betas", beta, "at least 0 and below 1");
-    if (o.name == "adam" && o.weight_decay > 0) {
+    if (o.name == OptimizerName::adam && o.weight_decay > 0) {
       problems_.add(
           "`model.optim.name`=adam with weight_decay={} is refused: NeMo's adam adds the decay to the gradient; use "
           "adamw, or weight_decay=0",
@@ -259,12 +128,15 @@ class Validator {
     m.kv_channels = std::max<int64_t>(1, kv_channels(m));
     m.max_position_embeddings = max_position_embeddings(m);
     if (m.scale_positional_embedding && m.rope_scaling.factor == 1.0) m.rope_scaling.factor = kLlama31RopeFactor;
-    if (m.data.data_impl == "auto") m.data.data_impl = m.data.data_prefix.empty() ? "mock" : "mmap";
+    if (m.data.data_impl == DataImpl::automatic)
+      m.data.data_impl = m.data.data_prefix.empty() ? DataImpl::mock : DataImpl::mmap;
     if (m.data.seq_length == 0) m.data.seq_length = m.encoder_seq_length;
     if (m.optim.sched.max_steps == 0) m.optim.sched.max_steps = run_.trainer.max_steps;
     if (run_.exp_manager.explicit_log_dir.empty()) run_.exp_manager.explicit_log_dir = "runs/" + run_.name;
     // NeMo's names for exactly that
-    if (m.optim.name == "distributed_fused_adam" || m.optim.name == "mcore_distributed_optim") m.wrap_with_zero = true;
+    const OptimizerName optimizer = m.optim.name;
+    if (optimizer == OptimizerName::distributed_fused_adam || optimizer == OptimizerName::mcore_distributed_optim)
+      m.wrap_with_zero = true;
     if (m.fsdp) m.wrap_with_zero = true;
   }
 
@@ -290,7 +162,7 @@ class Validator {
     const auto& m = run_.model;
     divides("model.num_query_groups", m.num_query_groups, "model.num_attention_heads", m.num_attention_heads,
             "each group serves the same number of heads");
-    const bool rope = m.position_embedding_type == "rope";
+    const bool rope = m.position_embedding_type == Positions::rope;
     if (rope && m.kv_channels % 2 != 0) {
       problems_.add("heads are {} wide, and rope turns pairs of channels: use an even model.kv_channels",
                     m.kv_channels);
@@ -339,20 +211,57 @@ class Validator {
 
   void recompute() {
     auto& m = run_.model;
-    if (m.activations_checkpoint_granularity != "full") {
+    if (m.activations_checkpoint_granularity != Granularity::full) {
       // NeMo's recipes leave these set beside `selective`, where they mean nothing.
-      m.activations_checkpoint_method.clear();
+      m.activations_checkpoint_method = RecomputeMethod::none;
       m.activations_checkpoint_num_layers = 0;
       return;
     }
-    if (m.activations_checkpoint_method.empty()) m.activations_checkpoint_method = "uniform";
+    if (m.activations_checkpoint_method == RecomputeMethod::none)
+      m.activations_checkpoint_method = RecomputeMethod::uniform;
     if (m.activations_checkpoint_num_layers > 0) return;
-    if (m.activations_checkpoint_method == "block") {
+    if (m.activations_checkpoint_method == RecomputeMethod::block) {
       problems_.add(
           "`model.activations_checkpoint_method`=block recomputes the first layers of each chunk: set "
           "model.activations_checkpoint_num_layers to how many");
     }
     m.activations_checkpoint_num_layers = 1;
+  }
+
+  void fp8() {
+    const auto& m = run_.model;
+    if (!m.fp8) return;
+    if (m.fp8_hybrid == m.fp8_e4m3) {
+      problems_.add("`model.fp8` needs one of model.fp8_hybrid and model.fp8_e4m3: {} set",
+                    m.fp8_hybrid ? "both are" : "none is");
+    }
+    if (run_.trainer.accelerator == Accelerator::gpu && run_.trainer.precision == Precision::fp32) {
+      problems_.add("`model.fp8` on a GPU needs trainer.precision=bf16 for all that is not fp8, not {}",
+                    word_of(run_.trainer.precision));
+    }
+    if (m.first_last_layers_bf16 && m.num_layers_at_start_in_bf16 + m.num_layers_at_end_in_bf16 > m.num_layers) {
+      problems_.add("`model.first_last_layers_bf16` leaves {} + {} layers in bf16, the model has {}",
+                    m.num_layers_at_start_in_bf16, m.num_layers_at_end_in_bf16, m.num_layers);
+    }
+    fp8_multiples();
+  }
+
+  // What fp8 GEMMs can multiply.
+  void fp8_multiples() {
+    const auto& m = run_.model;
+    const int64_t tensor = m.tensor_model_parallel_size;
+    const auto require = [&](const char* what, int64_t size, int64_t ranks, const char* keys) {
+      constexpr int64_t kMultiple = 16;
+      if (ranks > 0 && size % ranks == 0 && size / ranks % kMultiple != 0)
+        problems_.add("`model.fp8` needs {} that are multiples of {}: {} has {} on each rank", what, kMultiple, keys,
+                      size / ranks);
+    };
+    require("widths", m.hidden_size, 1, "model.hidden_size");
+    require("widths", m.ffn_hidden_size, tensor, "model.ffn_hidden_size");
+    require("widths", m.num_attention_heads * m.kv_channels, tensor, "num_attention_heads x kv_channels");
+    require("widths", std::max(m.num_query_groups, tensor) * m.kv_channels, tensor, "num_query_groups x kv_channels");
+    require("tokens of a micro batch", m.micro_batch_size * m.encoder_seq_length, m.context_parallel_size,
+            "micro_batch_size x encoder_seq_length");
   }
 
   void data() {
@@ -363,7 +272,7 @@ class Validator {
           "model.data.seq_length=null",
           m.data.seq_length, m.encoder_seq_length);
     }
-    if (m.data.data_impl == "mock" && !m.data.data_prefix.empty()) {
+    if (m.data.data_impl == DataImpl::mock && !m.data.data_prefix.empty()) {
       problems_.add("`model.data.data_impl`=mock would not read `model.data.data_prefix`: set data_impl=mmap");
     }
     data_list("model.data.data_prefix", m.data.data_prefix);
@@ -401,7 +310,7 @@ class Validator {
     if (o.sched.min_lr > o.lr) {
       problems_.add("`model.optim.sched.min_lr`={} is above `model.optim.lr`={}: lower it too", o.sched.min_lr, o.lr);
     }
-    if (o.sched.name == "WSD" && o.sched.decay_steps > o.sched.max_steps) {
+    if (o.sched.name == LrSchedule::wsd && o.sched.decay_steps > o.sched.max_steps) {
       problems_.add("`model.optim.sched.decay_steps`={} is longer than the schedule of {} steps", o.sched.decay_steps,
                     o.sched.max_steps);
     }

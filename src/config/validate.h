@@ -4,9 +4,9 @@
 
 namespace megalith::config {
 
-// Makes `run` the effective config: one spelling per choice (bf16-mixed -> bf16, fast-swiglu -> swiglu), every default
-// that follows from another key filled in. Throws one user error that lists all that cannot work and what to do about
-// it.
+// Makes `run` the effective config: every default that follows from another key is filled in. Throws one user error
+// that lists all that cannot work together and what to do about it; what a key takes by itself is known when it is
+// loaded.
 void validate(Run& run);
 
 }  // namespace megalith::config

@@ -33,6 +33,16 @@ bool runs_on(std::string_view compiled, int major, int minor) {
   return false;
 }
 
+bool multiplies_fp8(std::string_view architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  constexpr int kAda = 89;
+  if (!architecture.starts_with(kPrefix)) return false;
+  architecture.remove_prefix(kPrefix.size());
+  int number = 0;
+  std::from_chars(architecture.data(), architecture.data() + architecture.size(), number);
+  return number >= kAda;
+}
+
 StagingMemory::StagingMemory(Device device, int64_t bytes, const std::string& owner)
     : device_(device),
       bytes_(bytes),

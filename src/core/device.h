@@ -27,6 +27,9 @@ void require_accelerator();
 // architecture, or a lower minor of the same major. Those with a letter run on their own alone.
 bool runs_on(std::string_view compiled, int major, int minor);
 
+// Whether GPUs of an architecture ("sm_90") multiply fp8: from compute capability 8.9 on.
+bool multiplies_fp8(std::string_view architecture);
+
 // Bytes of the current GPU in use, by whomever, and in all.
 struct DeviceMemory {
   int64_t used = 0;

@@ -29,4 +29,11 @@ constexpr const char* kProcessor = "processor";
 constexpr const char* kAccelerator = "accelerator";
 constexpr const char* kPeakTflops = "peak_tflops";
 
+// Of job_terminated after an error (core/error.h); left out where unknown.
+constexpr const char* kError = "error";  // its kind
+constexpr const char* kRanks = "ranks";  // "1, 2"
+constexpr const char* kGroup = "group";
+constexpr const char* kCall = "call";
+constexpr const char* kParameter = "parameter";
+
 }  // namespace megalith::event

@@ -17,7 +17,8 @@ constexpr const char* kGlobalStep = "global_step";
 constexpr const char* kConsumedSamples = "consumed_samples";
 constexpr const char* kGlobalBatchSize = "global_batch_size";  // where it grows
 constexpr const char* kEpoch = "epoch";
-constexpr const char* kSkipped = "skipped";  // 1 where the update was not finite
+constexpr const char* kSkipped = "skipped";                       // 1 where the update was not finite
+constexpr const char* kSaturatedOperands = "saturated_operands";  // under delayed scaling of fp8
 
 constexpr const char* kStepTime = "step_time";
 constexpr const char* kMeanStepTime = "train_step_timing in s";  // over the last few steps

@@ -36,7 +36,7 @@ class Stream {
   // Returns when everything asked of the stream is done. Errors of the device surface here.
   void wait();
 
-  // Library handles and plans that operations keep from call to call; made by the operations on first use.
+  // Library handles and tuned algorithms that operations keep from call to call; made by the operations on first use.
   std::shared_ptr<void>& libraries() { return libraries_; }
   // Who hears of each operation (ops::OpObservation); null: nobody.
   const void* observer() const { return observer_; }

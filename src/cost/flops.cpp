@@ -1,6 +1,6 @@
 #include "cost/flops.h"
 
-#include "config/layout.h"
+#include "config/derived.h"
 
 namespace megalith::cost {
 namespace {
@@ -19,7 +19,7 @@ LayerShape layer_shape(const config::Model& model) {
   return {.hidden = model.hidden_size,
           .query = model.num_attention_heads * head,
           .key_value = config::num_query_groups(model) * head,
-          .mlp_in = model.activation == "gelu" ? ffn : 2 * ffn,
+          .mlp_in = model.activation == config::Activation::gelu ? ffn : 2 * ffn,
           .mlp_out = ffn};
 }
 
@@ -41,10 +41,10 @@ double matmul_flops(const config::Model& model, int64_t vocab) {
 
 int64_t parameter_count(const config::Model& model, int64_t vocab) {
   const LayerShape s = layer_shape(model);
-  const int64_t norm = (model.normalization == "layernorm" ? 2 : 1) * s.hidden;
+  const int64_t norm = (model.normalization == config::Normalization::layernorm ? 2 : 1) * s.hidden;
   const int64_t biases = model.bias ? s.query + 2 * s.key_value + s.hidden + s.mlp_in + s.hidden : 0;
   const int64_t layers = model.num_layers * (layer_weights(s) + biases + 2 * norm);
-  const bool learned = model.position_embedding_type == "learned_absolute";
+  const bool learned = model.position_embedding_type == config::Positions::learned_absolute;
   const int64_t positions = learned ? config::max_position_embeddings(model) * s.hidden : 0;
   const int64_t embeddings = (model.share_embeddings_and_output_weights ? 1 : 2) * vocab * s.hidden;
   return embeddings + positions + layers + norm;

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/process/failpoint.h"
 #include "core/tensor.h"
 #include "data/document_bounds.h"
 
@@ -36,6 +37,7 @@ StepBatch Batcher::next() {
 }
 
 StepBatch Batcher::read_step(int64_t first_sample) const {
+  pass_failpoint("data.batch");
   StepBatch step;
   const int64_t block = options_.micro_batch * options_.data_ranks;
   for (int64_t i = 0; i < div_exact(batch_at(first_sample), block); ++i) {

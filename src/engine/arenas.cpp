@@ -11,7 +11,8 @@ Arenas::Arenas(Device device, const ArenaSizes& sizes)
       activations("activations", device, sizes.activations),
       reduction("reduction", device, sizes.reduction),
       scratch("scratch", device, sizes.scratch),
-      batch("batch", device, sizes.batch) {}
+      batch("batch", device, sizes.batch),
+      fp8("fp8", device, sizes.fp8) {}
 
 Arenas::Arenas(Device device, Shadow shadow)
     : weights("weights", device, shadow),
@@ -22,6 +23,7 @@ Arenas::Arenas(Device device, Shadow shadow)
       activations("activations", device, shadow),
       reduction("reduction", device, shadow),
       scratch("scratch", device, shadow),
-      batch("batch", device, shadow) {}
+      batch("batch", device, shadow),
+      fp8("fp8", device, shadow) {}
 
 }  // namespace megalith::engine

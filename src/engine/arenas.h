@@ -18,6 +18,7 @@ struct ArenaSizes {
   int64_t reduction = 0;
   int64_t scratch = 0;
   int64_t batch = 0;
+  int64_t fp8 = 0;
   std::vector<int64_t> deferred = {};  // of each slot, by chunk; empty: no weight gradients are deferred
 };
 
@@ -26,8 +27,8 @@ struct Arenas {
   Arenas(Device device, const ArenaSizes& sizes);
   Arenas(Device device, Shadow shadow);
 
-  std::array<const Arena*, 9> all() const {
-    return {&weights, &gradients, &masters, &moments, &optimizer, &activations, &reduction, &scratch, &batch};
+  std::array<const Arena*, 10> all() const {
+    return {&weights, &gradients, &masters, &moments, &optimizer, &activations, &reduction, &scratch, &batch, &fp8};
   }
 
   Arena weights;
@@ -39,6 +40,7 @@ struct Arenas {
   Arena reduction;
   Arena scratch;
   Arena batch;
+  Arena fp8;  // copies of weights, scales and their histories
 };
 
 }  // namespace megalith::engine

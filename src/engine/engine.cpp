@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/device.h"
+#include "core/process/failpoint.h"
 #include "core/trace.h"
 #include "model/parameters.h"
 #include "ops/tuning.h"
@@ -14,6 +15,14 @@ namespace {
 
 Tensor on_host(void* data, const Tensor& like) {
   return Tensor(data, like.dtype, like.shape);
+}
+
+std::vector<int64_t> layers_of(const StageProgram& program) {
+  std::vector<int64_t> layers;
+  for (const model::ChunkPart& part : program.parts) {
+    for (int64_t layer = part.layers.begin; layer < part.layers.end; ++layer) layers.push_back(layer);
+  }
+  return layers;
 }
 
 bool is_backward(const parallel::Action& action) {
@@ -30,6 +39,7 @@ Engine::Engine(const EngineOptions& options, comm::World& world, const StageProg
 
 Engine::Engine(const EngineOptions& options, comm::World& world, const StagePrograms& programs, const ArenaSizes* sizes)
     : options_(options),
+      page_(world.status_page()),
       place_(parallel::Mesh(options.stage.layout).coordinates_of(world.rank())),
       groups_(parallel::make_groups(world, {.layout = options.stage.layout,
                                             .kv_heads = options.stage.config.kv_heads,
@@ -43,7 +53,9 @@ Engine::Engine(const EngineOptions& options, comm::World& world, const StageProg
       program_(programs.of_stage(place_.pp, placement_.chunks_of_buckets())),
       arenas_(sizes == nullptr ? Arenas(options.stage.device, Shadow{}) : Arenas(options.stage.device, *sizes)),
       store_({.placement = placement_, .compute = options.stage.config.compute, .replica = replica()}, arenas_.weights,
-             options.stage.training ? &arenas_.gradients : nullptr) {
+             options.stage.training ? &arenas_.gradients : nullptr),
+      precision_(program_.config, store_, layers_of(program_), arenas_.fp8, arenas_.fp8),
+      scales_(precision_, program_.config.precision, groups_, arenas_.fp8) {
   const Tensor scalars =
       arenas_.batch.allocate("step scalars", DType::f64, {static_cast<int64_t>(sizeof(ops::StepScalars) / 8) + kSums});
   scalars_ = static_cast<ops::StepScalars*>(scalars.data);
@@ -62,6 +74,7 @@ Engine::Engine(const EngineOptions& options, comm::World& world, const StageProg
       StageParts{.program = program_,
                  .layout = options_.stage.layout,
                  .store = store_,
+                 .precision = precision_,
                  .groups = groups_,
                  .sync = sync_.get(),
                  .stream = stream_,
@@ -76,7 +89,8 @@ Engine::Engine(const EngineOptions& options, comm::World& world, const StageProg
   stage_->set_recording(options.records_graphs);
   if (stream_.is_shadow()) return;
   for (StepSlot& slot : slots_) {
-    slot.memory = std::make_unique<StagingMemory>(options.stage.device, sizeof(StepTelling), "step results");
+    slot.memory = std::make_unique<StagingMemory>(
+        options.stage.device, static_cast<int64_t>(sizeof(StepTelling)) + scales_.findings().bytes(), "step results");
   }
 }
 
@@ -98,11 +112,13 @@ bool Engine::tells_losses() const {
 
 void Engine::initialise(uint64_t seed) {
   store_.initialise(stream_, seed);
+  forget_scales();
   if (optimizer_) optimizer_->initialise(stream_);
 }
 
 void Engine::rehearse(const data::MicroBatch& example) {
-  ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = 0, .gradient_scale = 1e-4}});
+  // Gradients so large that fp8, whose scales may not be known yet, makes no zeros of them: products of zeros are fast.
+  ops::set_step_scalars(stream_, {.scalars = scalars_, .values = {.step = 0, .gradient_scale = 1.0}});
   stage_->rehearse(example);
 }
 
@@ -111,6 +127,7 @@ void Engine::tune(const data::MicroBatch& example) {
   {
     const ops::TuneByTiming tuning(stream_);
     rehearse(example);
+    precision_.forget_amax(stream_);
     stream_.wait();
   }
   share_tuning();
@@ -129,6 +146,7 @@ ArenaSizes Engine::sizes() const {
           .reduction = arenas_.reduction.peak(),
           .scratch = arenas_.scratch.peak(),
           .batch = arenas_.batch.peak(),
+          .fp8 = arenas_.fp8.peak(),
           .deferred = stage_->deferred_peaks()};
 }
 
@@ -140,19 +158,65 @@ void Engine::set_sum(double StepSums::*which, double value) {
   ops::set_number(stream_, {.number = &(sums_->*which), .value = value});
 }
 
-void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches, Progress& progress) {
+void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
+  if (must_measure_scales()) scales_are_settled_ = measure_scales(order, micro_batches);
+  run_passes(order, micro_batches);
+  end_step(order);
+}
+
+void Engine::run_passes(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
   const parallel::StepProgram& program = program_.of_step(micro_batches.size());
   begin_step(order);
   StreamTimes& backwards = current_slot().backwards;
   for (size_t i = 0; i < program.schedule.size(); ++i) {
     const parallel::Action& action = program.schedule[i];
-    progress.microbatch = action.micro_batch;
-    progress.beat();
+    page_.begin_micro_batch(action.micro_batch);
+    pass_failpoint("engine.action");
     if (is_backward(action)) backwards.begin(stream_);
     stage_->act({.program = program, .index = i, .training = true}, micro_batches);
     if (is_backward(action)) backwards.end(stream_);
   }
-  end_step(order);
+  stage_->finish();
+  sync_->finish_reductions(stream_);
+}
+
+bool Engine::must_measure_scales() {
+  const bool is_delayed = options_.stage.config.precision.scaling == model::Scaling::delayed;
+  if (!is_delayed || scales_are_settled_ || stream_.is_shadow()) return false;
+  scales_are_settled_ = !talk_->any_rank(scales_.exist() && !scales_are_known_);
+  return !scales_are_settled_;
+}
+
+// The first pass finds the scales of weights, activations and the last gradients, which the inner gradients of the
+// second then depend on.
+bool Engine::measure_scales(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
+  for (const ops::Remember remember : {ops::Remember::as_newest, ops::Remember::in_place}) {
+    run_passes(order, micro_batches);
+    inspect_scales();
+    scales_.update(stream_, nullptr, remember);
+    if (!talk_->any_rank(scales_.found_non_finite(stream_))) continue;
+    precision_.reset(stream_);
+    return false;
+  }
+  return true;
+}
+
+void Engine::inspect_scales() {
+  set_sum(&StepSums::saturations, 0.0);
+  scales_.reduce(stream_);
+  scales_.inspect(stream_, optimizer_->squared_norm().as<double>(), &sums_->saturations);
+  if (!keeps_scales()) set_sum(&StepSums::saturations, 0.0);  // one rank of a stage counts
+}
+
+void Engine::forget_scales() {
+  precision_.reset(stream_);
+  scales_are_known_ = false;
+  scales_are_settled_ = false;
+}
+
+void Engine::take_scales_from_history() {
+  scales_.update(stream_, nullptr, ops::Remember::not_at_all);
+  scales_are_known_ = true;
 }
 
 void Engine::begin_step(const StepOrder& order) {
@@ -178,14 +242,15 @@ void Engine::begin_step(const StepOrder& order) {
 
 void Engine::end_step(const StepOrder& order) {
   const TraceRange range("update");
-  stage_->finish();
-  sync_->finish_reductions(stream_);
+  page_.beat();
   optimizer_->measure(stream_, order.learning_rate, order.step + 1);
+  inspect_scales();
   copy(stream_, optimizer_->squared_norm(), sum(&StepSums::squared_norm));
   sum_over_ranks(order.requests, 0.0);
   copy(stream_, sum(&StepSums::squared_norm), optimizer_->squared_norm());
   if (update_barrier_ != nullptr) update_barrier_->hold(stream_);
   optimizer_->apply(stream_);
+  scales_.update(stream_, static_cast<const ops::UpdateScalars*>(optimizer_->scalars().data), ops::Remember::as_newest);
   StepSlot& slot = current_slot();
   if (slot.tells_spread) compare_ranks();
   stream_.set_wait_times(nullptr);
@@ -195,6 +260,8 @@ void Engine::end_step(const StepOrder& order) {
   const Tensor sums(sums_, DType::f64, {kSums}, stream_.device());
   copy(stream_, scalars, on_host(slot.memory->data() + offsetof(StepTelling, update), scalars));
   copy(stream_, sums, on_host(slot.memory->data() + offsetof(StepTelling, sums), sums));
+  if (scales_.exist())
+    copy(stream_, scales_.findings(), on_host(slot.memory->data() + sizeof(StepTelling), scales_.findings()));
   slot.done.record(stream_);
 }
 
@@ -229,15 +296,22 @@ StepResult Engine::result_of_step(int steps_back) {
   StepResult result{.loss = telling.sums.weight > 0.0 ? telling.sums.loss / telling.sums.weight : 0.0,
                     .update = {.gradient_norm = telling.update.gradient_norm, .skipped = telling.update.skip != 0},
                     .stop_requested = telling.sums.stop_requests > 0.0,
-                    .save_requested = telling.sums.save_requests > 0.0};
+                    .save_requested = telling.sums.save_requests > 0.0,
+                    .saturations = static_cast<int64_t>(telling.sums.saturations)};
   result.backward_seconds = slot.backwards.seconds();
   if (slot.times_waits) {
     result.wait_seconds = slot.waits.seconds();
     own_seconds_ = std::max(0.0, StreamMark::seconds_between(slot.begun, slot.done) - *result.wait_seconds);
   }
+  page_.set_working_seconds(own_seconds_);
   if (slot.tells_spread) result.spread = spread_of(telling.sums.times);
-  if (telling.update.first_non_finite >= 0) {
-    result.update.first_non_finite = store_.all()[static_cast<size_t>(telling.update.first_non_finite)].spec->name;
+  const auto* findings = reinterpret_cast<const int32_t*>(slot.memory->data() + sizeof(StepTelling));
+  result.saturated = scales_.saturated(findings);
+  result.update.first_non_finite = scales_.first_non_finite(findings);
+  if (result.update.first_non_finite.empty() && telling.update.first_non_finite >= 0) {
+    const auto parameter = static_cast<size_t>(telling.update.first_non_finite);
+    result.update.parameter = store_.all()[parameter].spec->name;
+    result.update.first_non_finite = "the gradient of " + result.update.parameter;
   }
   return result;
 }
@@ -246,10 +320,12 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
   MEGALITH_CHECK(std::ssize(micro_batches) == options_.stage.micro_batches, "{} micro batches, {} are planned",
                  micro_batches.size(), options_.stage.micro_batches);
   for (size_t i = 0; i < program_.evaluation.schedule.size(); ++i) {
+    page_.begin_micro_batch(program_.evaluation.schedule[i].micro_batch);
     stage_->act({.program = program_.evaluation, .index = i, .training = false}, micro_batches);
   }
   stage_->finish();
   set_sum(&StepSums::squared_norm, 0.0);
+  set_sum(&StepSums::saturations, 0.0);
   sum_over_ranks({}, tells_losses() && place_.cp == 0 ? weight : 0.0);
   if (stream_.is_shadow()) return {};
   StepSums sums;

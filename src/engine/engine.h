@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "comm/world.h"
-#include "core/process/progress.h"
 #include "data/batch.h"
 #include "engine/arenas.h"
 #include "engine/rank_spread.h"
 #include "engine/rank_talk.h"
 #include "engine/stage.h"
+#include "engine/step_scales.h"
 #include "optim/optimizer.h"
 #include "parallel/groups.h"
 #include "parallel/replica_sync.h"
@@ -41,8 +41,10 @@ struct StepOrder {
 
 struct UpdateResult {
   double gradient_norm = 0.0;
-  bool skipped = false;          // a gradient was not finite: nothing was changed
-  std::string first_non_finite;  // the parameter it was found in; empty where another rank found it
+  bool skipped = false;  // a gradient was not finite: nothing was changed
+  // Where: "the gradient of layers.3.mlp.up.weight", or an fp8 operand; empty where another rank found it.
+  std::string first_non_finite;
+  std::string parameter;  // where it is a gradient: whose
 };
 
 // What a step did, on all ranks.
@@ -55,6 +57,10 @@ struct StepResult {
   UpdateResult update;
   bool stop_requested = false;  // some rank asked for it in its order
   bool save_requested = false;  // the same
+  // fp8 operands that were beyond the largest number of their type: how many on all ranks, and the names of those of
+  // this one.
+  int64_t saturations = 0;
+  std::vector<std::string> saturated;
 };
 
 struct EvaluationSum {
@@ -81,8 +87,8 @@ class Engine {
   // then use the same ones. Weights and optimizer state stay as they are. Nothing to do on the CPU.
   void tune(const data::MicroBatch& example);
 
-  // One step, on as many micro batches as the request plans or its ramp has.
-  void run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches, Progress& progress);
+  // One step, on as many micro batches as the request or its ramp has.
+  void run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
   // What the step ended last did, or the one before where `steps_back` is 1. Waits until it is done.
   StepResult result_of_step(int steps_back);
   // Whether run_step() returns before the step is done.
@@ -103,6 +109,12 @@ class Engine {
   const parallel::Groups& groups() const { return groups_; }
   const parallel::ParameterTable& table() const { return table_; }
   const parallel::ParameterStore& parameters() const { return store_; }
+  const model::Precision& precision() const { return precision_; }
+  // Whether this rank is the one of its stage that gives the scales' histories to a checkpoint.
+  bool keeps_scales() const { return place_.tp == 0 && replica() == 0; }
+  // The next step measures first. Otherwise the histories in precision() have been filled since:
+  void forget_scales();
+  void take_scales_from_history();
   // Null where nothing is trained.
   optim::Optimizer* optimizer() const { return optimizer_.get(); }
   const StageProgram& program() const { return program_; }
@@ -134,6 +146,7 @@ class Engine {
     double evaluated_weight = 0.0;
     double stop_requests = 0.0;
     double save_requests = 0.0;
+    double saturations = 0.0;
     double weight = 0.0;  // of all targets of the step
     RankTimes times;
   };
@@ -145,6 +158,14 @@ class Engine {
 
   Engine(const EngineOptions& options, comm::World& world, const StagePrograms& programs, const ArenaSizes* sizes);
 
+  // All passes of a step.
+  void run_passes(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
+  // Delayed scaling without a history on some rank.
+  bool must_measure_scales();
+  // The passes of the step run twice only to measure. Whether every operand was finite.
+  bool measure_scales(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
+  // What the amax of all ranks say; one that is not finite makes the squared norm of the gradients NaN.
+  void inspect_scales();
   void begin_step(const StepOrder& order);
   void end_step(const StepOrder& order);
   Tensor sum(double StepSums::*which) const;
@@ -163,6 +184,7 @@ class Engine {
   StepSlot& current_slot() { return slots_[steps_ended_ % kSlots]; }
 
   EngineOptions options_;
+  StatusPage& page_;
   parallel::Coordinates place_;
   parallel::Groups groups_;
   std::unique_ptr<ThreadPool> pool_;  // null: a shadow
@@ -172,6 +194,8 @@ class Engine {
   StageProgram program_;
   Arenas arenas_;
   parallel::ParameterStore store_;
+  model::Precision precision_;
+  StepScales scales_;
   std::unique_ptr<parallel::ReplicaSync> sync_;  // absent, like the optimizer, where nothing is trained
   std::unique_ptr<optim::Optimizer> optimizer_;
   ops::StepScalars* scalars_ = nullptr;
@@ -183,7 +207,9 @@ class Engine {
   size_t steps_ended_ = 0;
   const StreamMark* update_barrier_ = nullptr;
   std::optional<int64_t> bytes_outside_;
-  double own_seconds_ = 0.0;  // that this rank worked in the last step whose waits were timed; 0: none yet
+  bool scales_are_known_ = false;    // on this rank
+  bool scales_are_settled_ = false;  // on all ranks
+  double own_seconds_ = 0.0;         // that this rank worked in the last step whose waits were timed; 0: none yet
 };
 
 }  // namespace megalith::engine

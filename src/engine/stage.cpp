@@ -25,7 +25,8 @@ Stage::Stage(const StageParts& parts)
   for (size_t i = 0; i < program.parts.size(); ++i) {
     chunks_.push_back(std::make_unique<model::Chunk>(
         program.config, parts.store, rope_, program.parts[i],
-        model::ChunkMemory{.activations = parts.activations,
+        model::ChunkMemory{.precision = parts.precision,
+                           .activations = parts.activations,
                            .recompute_room = recompute_room_,
                            .shape = program.shape,
                            .slots = program.slots(i),
@@ -38,9 +39,10 @@ Stage::Stage(const StageParts& parts)
   }
   losses_ = parts.batch.allocate("losses", main_dtype(program.config.compute), {program.shape.tokens()});
   loss_sum_ = parts.batch.allocate("loss sum", DType::f64, {1});
-  // Elsewhere a step is full of messages, which no recording may hold.
+  // The CPU records nothing. With other layouts a step is full of messages, which no recording may hold.
   const parallel::Layout& layout = parts.layout;
-  may_record_ = layout.tensor * layout.context * layout.pipeline * layout.chunks == 1;
+  may_record_ =
+      parts.stream.device() == Device::cuda && layout.tensor * layout.context * layout.pipeline * layout.chunks == 1;
   records_ = may_record_;
 }
 
@@ -194,8 +196,11 @@ model::Context Stage::context(const ProgramStep& step) const {
           .step = &parts_.scalars->step,
           .training = step.training,
           .first_of_step = step.action().micro_batch == 0 || parts_.store.placement().shards_weights(),
+          .casts_weights = step.action().micro_batch == 0 && step.action().kind == ActionKind::forward,
           .deterministic = parts_.deterministic,
-          .tensor = {.group = parts_.groups.tensor.get(), .sequence_parallel = parts_.layout.sequence_parallel},
+          .tensor = {.group = parts_.groups.tensor.get(),
+                     .sequence_parallel = parts_.layout.sequence_parallel,
+                     .kv_heads = parts_.groups.kv_heads.get()},
           .samples = {.group = parts_.groups.context.get(), .split = parts_.split},
           .traffic = traffic(step)};
 }

@@ -17,6 +17,7 @@ struct StageParts {
   const StageProgram& program;
   const parallel::Layout& layout;
   const parallel::ParameterStore& store;
+  const model::Precision& precision;
   const parallel::Groups& groups;
   parallel::ReplicaSync* sync = nullptr;  // null where nothing is trained
   Stream& stream;

@@ -78,14 +78,14 @@ StageProgram StagePrograms::of_stage(int64_t stage, const std::vector<int64_t>& 
                           .has_embedding = stage == 0 && chunk == 0,
                           .has_head = stage == layout.pipeline - 1 && chunk == layout.chunks - 1});
   }
-  const parallel::StagePlace place{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
+  const parallel::PipelinePosition position{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
   const auto number = static_cast<size_t>(stage);
   const WeightLife life = weight_life(layout);
   if (request_.training) {
     // A rank alone has nobody to reduce with.
     const std::vector<int64_t> reduced = layout.world() == 1 ? std::vector<int64_t>{} : chunks_of_buckets;
     const auto program_of = [&](const std::vector<parallel::Schedule>& schedules) {
-      return make_step_program(with_data_parallel(schedules[number], life, reduced), place);
+      return make_step_program(with_data_parallel(schedules[number], life, reduced), position);
     };
     made.training = program_of(training_);
     for (const auto& [micro_batches, schedules] : ramp_) made.ramp.emplace(micro_batches, program_of(schedules));
@@ -94,7 +94,7 @@ StageProgram StagePrograms::of_stage(int64_t stage, const std::vector<int64_t>& 
   made.orders_rows = request_.device == Device::cuda && request_.training && made.parts.front().has_embedding;
   made.defers_products = request_.training && layout.schedule == parallel::PipelineSchedule::zero_bubble;
   // Without backward nothing is reduced.
-  made.evaluation = make_step_program(with_data_parallel(evaluation_[number], life, {}), place);
+  made.evaluation = make_step_program(with_data_parallel(evaluation_[number], life, {}), position);
   return made;
 }
 

@@ -36,8 +36,12 @@ class Cluster {
   virtual std::string render(const Launch& launch) const = 0;
   // Why the cluster could not run it, as far as can be seen without asking.
   virtual std::vector<std::string> problems(const Launch& launch) const = 0;
+  // What the user should know though it can run.
+  virtual std::vector<std::string> warnings(const Launch&) const { return {}; }
   // Why this machine cannot submit anything: tools that are missing.
   virtual std::vector<std::string> obstacles() const = 0;
+  // Why the cluster itself would not take it, as far as it says without being given the job.
+  virtual std::vector<std::string> refusals(const Launch&) const { return {}; }
   // What the cluster answers when it is asked whether this could run. User error where it could not.
   virtual std::string check(const Launch& launch) const = 0;
   // The ids of the jobs. The folder is complete but for them.
@@ -47,11 +51,15 @@ class Cluster {
   virtual std::vector<JobState> status(const LaunchRecord& record) const = 0;
   // Prints the log to standard output.
   virtual void logs(const LaunchRecord& record, const LogOptions& options) const = 0;
+  // The last line that it printed, where that is all that can be seen of the run; empty: nothing.
+  virtual std::string last_words(const LaunchRecord&) const { return ""; }
   // Asks it to save and end, and not to start again; `now`: ends it without saving.
   virtual void stop(const LaunchRecord& record, bool now) const = 0;
+  // Takes away what a launch that has ended left in the cluster.
+  virtual void remove(const LaunchRecord&) const {}
 };
 
-// Of the kind that a profile has: slurm or local.
+// Of the kind that a profile has: slurm, kubernetes or local.
 std::unique_ptr<Cluster> make_cluster(const std::string& kind);
 
 }  // namespace megalith::launch

@@ -30,14 +30,38 @@ std::string waiting_in_words(const JobState& job) {
   return fmt::format("waiting, job {}{}{}", job.id, why, start);
 }
 
+std::string tasks_in_words(const LaunchRecord& record, const LaunchRecord::Stage& stage) {
+  return fmt::format("{} of {} done", record.tasks_done(stage.name), counted(stage.tasks, "task"));
+}
+
+std::string stages_in_words(const LaunchRecord& record, const std::vector<JobState>& states) {
+  std::string text;
+  for (size_t i = 0; i < record.stages.size(); ++i) {
+    const LaunchRecord::Stage& stage = record.stages[i];
+    std::string state;
+    if (i < states.size() && states[i].phase == Phase::running) state = fmt::format(", running on {}", states[i].nodes);
+    if (i < states.size() && states[i].phase == Phase::waiting)
+      state = fmt::format(", {}", waiting_in_words(states[i]));
+    text +=
+        fmt::format("{:<10}{}: {}{}\n", text.empty() ? "stages" : "", stage.name, tasks_in_words(record, stage), state);
+  }
+  return text;
+}
+
 // The job is gone, and its script did not live to say why.
 std::string lost_in_words(const LaunchRecord& record, const std::vector<JobState>& states) {
   const std::vector<JournalLine> journal = record.journal();
   const JobState* ended = first_of(states, Phase::ended);
   const std::string word =
       ended == nullptr ? "the cluster has forgotten the job" : fmt::format("the cluster says {}", ended->word);
+  if (journal.empty() && record.kind == "kubernetes") return fmt::format("ended: {}", word);
   if (journal.empty())
     return fmt::format("ended before its first line: {}; can the nodes see {}?", word, record.folder.string());
+  for (const LaunchRecord::Stage& stage : record.stages) {
+    if (record.tasks_done(stage.name) < stage.tasks)
+      return fmt::format("ended within {}, {}: {}; launch again to do what is missing", stage.name,
+                         tasks_in_words(record, stage), word);
+  }
   const JournalLine& last = journal.back();
   if (last.starts) return fmt::format("ended without a word on {}: {}", last.detail, word);
   return fmt::format("ended: {} (exit code {})", last.detail, last.code);
@@ -89,7 +113,7 @@ std::string state_in_words(const LaunchRecord& record, const std::vector<JobStat
   const std::string stopping = record.stop_asked() ? ", asked to stop" : "";
   if (const JobState* job = first_of(states, Phase::running)) {
     const std::string nodes = job->nodes.empty() ? "" : fmt::format(" on {}", job->nodes);
-    return fmt::format("running, job {}{}{}", job->id, nodes, stopping);
+    return fmt::format("running, job {}{}{}{}", job->id, nodes, job->why.empty() ? "" : "; " + job->why, stopping);
   }
   if (const JobState* job = first_of(states, Phase::waiting)) return waiting_in_words(*job) + stopping;
   return lost_in_words(record, states);
@@ -101,7 +125,11 @@ std::string describe_status(const LaunchRecord& record, const std::vector<JobSta
                                  fmt::join(record.command.begin(), record.command.begin() + 1, " "), record.cluster,
                                  record.nodes, record.nodes == 1 ? "" : "s");
   text += fmt::format("state     {}\n", trouble.empty() ? state_in_words(record, states) : "unknown: " + trouble);
-  text += run_in_words(record);
+  text += stages_in_words(record, states);
+  const std::string run = run_in_words(record);
+  const bool runs = first_of(states, Phase::running) != nullptr && !record.ending();
+  const std::string last = run.empty() && runs ? make_cluster(record.kind)->last_words(record) : "";
+  text += run + (last.empty() ? "" : fmt::format("log       {}\n", last));
   text += fmt::format("folder    {}\n", record.folder.string());
   return text + journal_in_words(record);
 }

@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "config/environment/variables.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
-#include "config/variables.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/file_lock.h"
 #include "launch/ranks/secret.h"
 
 namespace megalith::launch {
@@ -25,10 +26,13 @@ constexpr const char* kRecordName = "launch.json";
 constexpr const char* kBeforeName = "before";
 
 std::string to_json(const LaunchRecord& record) {
-  const nlohmann::ordered_json json = {
-      {"name", record.name},       {"kind", record.kind},   {"cluster", record.cluster},
-      {"command", record.command}, {"nodes", record.nodes}, {"ranks_per_node", record.ranks_per_node},
-      {"number", record.number},   {"ids", record.ids},     {"run_directory", record.run_directory.string()}};
+  nlohmann::ordered_json json = {
+      {"name", record.name},          {"kind", record.kind},   {"cluster", record.cluster},
+      {"command", record.command},    {"nodes", record.nodes}, {"ranks_per_node", record.ranks_per_node},
+      {"number", record.number},      {"ids", record.ids},     {"run_directory", record.run_directory.string()},
+      {"is_shared", record.is_shared}};
+  for (const LaunchRecord::Stage& stage : record.stages)
+    json["stages"].push_back({{"name", stage.name}, {"tasks", stage.tasks}});
   return json.dump(2) + "\n";
 }
 
@@ -59,7 +63,23 @@ void move_to_before(const fs::path& folder, int64_t number) {
   const fs::path before = folder / kBeforeName / std::to_string(number);
   make_directory(before);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() != kBeforeName) fs::rename(entry.path(), before / entry.path().filename());
+    const fs::path name = entry.path().filename();
+    if (name != kBeforeName && name != kLockName) fs::rename(entry.path(), before / name);
+  }
+}
+
+void read_journal(const fs::path& file, std::vector<JournalLine>& lines) {
+  if (std::error_code error; !fs::exists(file, error)) return;
+  std::istringstream text(read_text(file));
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    JournalLine parsed;
+    std::string what;
+    if (!(words >> parsed.time >> what >> parsed.generation >> parsed.job)) continue;  // torn
+    parsed.starts = what == "start";
+    if (!parsed.starts && !(words >> parsed.code)) continue;
+    std::getline(words >> std::ws, parsed.detail);
+    lines.push_back(std::move(parsed));
   }
 }
 
@@ -81,22 +101,55 @@ std::optional<LaunchRecord::Ending> LaunchRecord::ending() const {
                 .reason = text.substr(std::min(space + 1, text.size()))};
 }
 
-std::vector<JournalLine> LaunchRecord::journal() const {
+int64_t LaunchRecord::tasks_done(const std::string& stage) const {
   std::error_code error;
-  std::vector<JournalLine> lines;
-  if (!fs::exists(file(kJournalName), error)) return lines;
-  std::istringstream text(read_text(file(kJournalName)));
-  for (std::string line; std::getline(text, line);) {
-    std::istringstream words(line);
-    JournalLine parsed;
-    std::string what;
-    if (!(words >> parsed.time >> what >> parsed.generation >> parsed.job)) continue;  // torn
-    parsed.starts = what == "start";
-    if (!parsed.starts && !(words >> parsed.code)) continue;
-    std::getline(words >> std::ws, parsed.detail);
-    lines.push_back(std::move(parsed));
+  int64_t done = 0;
+  for (const auto& entry : fs::directory_iterator(file(kTasksName), error)) {
+    const std::string mark = entry.path().filename().string();
+    done += mark.starts_with(stage + ".") && mark.ends_with(".done") ? 1 : 0;
   }
+  return done;
+}
+
+std::vector<JournalLine> LaunchRecord::journal() const {
+  std::vector<JournalLine> lines;
+  read_journal(file(kJournalName), lines);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(file(kTasksName), error)) {
+    if (entry.path().extension() == ".journal") read_journal(entry.path(), lines);
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
   return lines;
+}
+
+void LaunchRecord::note(const std::vector<JournalLine>& lines) const {
+  std::vector<JournalLine> known = journal();
+  std::string text;
+  for (JournalLine line : lines) {
+    const auto is_of_job = [&](const JournalLine& other) { return other.job == line.job; };
+    const auto same = [&](const JournalLine& other) { return is_of_job(other) && other.starts == line.starts; };
+    if (std::any_of(known.begin(), known.end(), same)) continue;
+    const auto start = std::find_if(known.begin(), known.end(), is_of_job);
+    const auto is_start = [](const JournalLine& other) { return other.starts; };
+    line.generation = start != known.end() ? start->generation : std::count_if(known.begin(), known.end(), is_start);
+    text += line.starts
+                ? fmt::format("{} start {} {} {}\n", line.time, line.generation, line.job, line.detail)
+                : fmt::format("{} end {} {} {} {}\n", line.time, line.generation, line.job, line.code, line.detail);
+    known.push_back(std::move(line));
+  }
+  if (!text.empty()) File::open_for_appending(file(kJournalName)).write(text);
+}
+
+File claim_folder(const Launch& launch) {
+  make_directory(launch.folder);
+  File file = File::open_for_appending(launch.folder / kLockName);
+  if (try_lock(file) == LockResult::busy || launches_in(launch.folder) + 1 != launch.number) {
+    user_error(
+        "{} is being launched by another process: `megalith launch status {}` shows it, or give this one another "
+        "--name",
+        launch.name, launch.name);
+  }
+  return file;
 }
 
 LaunchRecord begin_folder(const Launch& launch, const std::string& rendered_name, const std::string& rendered) {
@@ -112,9 +165,13 @@ LaunchRecord begin_folder(const Launch& launch, const std::string& rendered_name
                       .number = launch.number,
                       .ids = {},
                       .run_directory = launch.run_directory,
+                      .is_shared = launch.job_sees_folder,
                       .folder = folder};
+  for (const Stage& stage : launch.stages) record.stages.push_back({.name = stage.name, .tasks = stage.tasks});
+  if (!launch.stages.empty()) make_directory(folder / kTasksName);
   record.command.insert(record.command.end(), launch.arguments.begin(), launch.arguments.end());
-  if (launch.work == Work::ranks) write_secret_file(folder / kSecretName);
+  // On Kubernetes it is an object of the cluster, and no file.
+  if (launch.work == Work::ranks && record.kind != "kubernetes") write_secret_file(folder / kSecretName);
   for (const LaunchFile& file : launch.files) replace_file(folder / file.name, file.text);
   replace_file(folder / "profile.yaml", launch.profile.to_yaml());
   replace_file(folder / rendered_name, rendered);
@@ -132,6 +189,9 @@ LaunchRecord read_record(const fs::path& folder) {
   const fs::path file = folder / kRecordName;
   try {
     const auto json = nlohmann::json::parse(read_text(file));
+    std::vector<LaunchRecord::Stage> stages;
+    for (const auto& stage : json.value("stages", nlohmann::json::array()))
+      stages.push_back({.name = stage.at("name"), .tasks = stage.at("tasks")});
     return {.name = json.at("name"),
             .kind = json.at("kind"),
             .cluster = json.at("cluster"),
@@ -141,6 +201,8 @@ LaunchRecord read_record(const fs::path& folder) {
             .number = json.at("number"),
             .ids = json.at("ids"),
             .run_directory = json.at("run_directory").get<std::string>(),
+            .is_shared = json.value("is_shared", true),
+            .stages = std::move(stages),
             .folder = folder};
   } catch (const nlohmann::json::exception& problem) {
     data_error("{} is not the record of a launch: {}", file.string(), problem.what());

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
+#include "core/file.h"
 #include "launch/launch.h"
 
 namespace megalith::launch {
@@ -35,6 +36,12 @@ struct LaunchRecord {
   int64_t number = 1;
   std::vector<std::string> ids;
   std::filesystem::path run_directory;
+  bool is_shared = true;  // the job sees the folder, and writes the journal
+  struct Stage {
+    std::string name;
+    int64_t tasks = 1;
+  };
+  std::vector<Stage> stages{};  // in the order of `ids`; none: the launch is one job after another
 
   std::filesystem::path folder{};  // where it was read from
 
@@ -46,10 +53,17 @@ struct LaunchRecord {
   };
   std::optional<Ending> ending() const;
   bool stop_asked() const { return std::filesystem::exists(file(kStopName)); }
+  int64_t tasks_done(const std::string& stage) const;
   std::vector<JournalLine> journal() const;
+  // Where the job does not write the journal: adds those of these lines, with `generation` counted, that it lacks.
+  void note(const std::vector<JournalLine>& lines) const;
 };
 
-// Makes the folder of a launch, with everything but the ids: an earlier launch of this name moves to `before`.
+// Keeps others from launching into this folder as long as the file lives: from before it is asked whether the last
+// launch still runs until the ids of this one are written down. User error where another process is at it, or has been
+// since this launch was planned.
+File claim_folder(const Launch& launch);
+// Fills the folder of a launch, with everything but the ids: an earlier launch of this name moves to `before`.
 LaunchRecord begin_folder(const Launch& launch, const std::string& rendered_name, const std::string& rendered);
 // Writes the ids down, and where the folder is for find_launch().
 void finish_folder(LaunchRecord& record, const std::vector<std::string>& ids,

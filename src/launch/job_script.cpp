@@ -6,46 +6,66 @@
 
 namespace megalith::launch {
 
+namespace {
+
+// They would make each node a run of its own, or stand beside this launch's secret.
+const char* const kForget = R"sh(# What the shell that submitted this may hold for other launchers.
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE JOB_COMPLETION_INDEX NNODES NPROC MEGALITH_STORE_SECRET
+)sh";
+
+}  // namespace
+
 std::string script_settings(const Launch& launch) {
-  return fmt::format("launch={}\nwork={}\ntracker={}\n", bash_quoted(launch.folder.string()),
-                     bash_quoted(launch.work_directory.string()), bash_quoted(launch.tracker.string()));
+  return fmt::format("launch={}\nwork={}\n", bash_quoted(launch.folder.string()),
+                     bash_quoted(launch.work_directory.string()));
+}
+
+std::string script_files(const Launch& launch) {
+  return fmt::format("tracker={}\nlog=$launch/{}\njournal=$launch/{}\n", bash_quoted(launch.tracker.string()), kLogName,
+                     kJournalName);
 }
 
 std::string script_exports(const Launch& launch) {
   std::string text;
-  for (const auto& [name, value] : environment_of(launch))
+  if (launch.work == Work::ranks) text += kForget;
+  for (const auto& [name, value] : environment_of(launch, secret_in_folder(launch)))
     text += fmt::format("export {}={}\n", name, bash_quoted(value));
   return text;
 }
 
 const char* const kScriptFunctions = R"sh(say() { echo "megalith launch: $*"; }
-note() { echo "$(date +%FT%T%z) $*" >>"$launch/journal"; }
+note() { echo "$(date +%FT%T%z) $*" >>"$journal"; }
 
-# Steps that the newest checkpoint has behind it; -1: there is none.
-newest_checkpoint() {
-  local step=-1
-  [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
-  [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
-}
-
-# end CODE REASON: nothing of this launch starts again.
+# end CODE REASON: nothing of this launch starts again. The first reason stays.
 end() {
   note end "$generation" "$job" "$1" "$2"
-  echo "$1 $2" >"$launch/ended"
+  [[ -e $launch/ended ]] || echo "$1 $2" >"$launch/ended"
   say "$2 (exit code $1)"
   exit "$1"
 }
 )sh";
 
+const char* const kNewestCheckpoint = R"sh(# Steps that the newest checkpoint has behind it; -1: there is none.
+newest_checkpoint() {
+  local step=-1
+  [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
+  [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
+}
+)sh";
+
 const char* const kScriptStart = R"sh(# There is no run on storage that this node does not see.
 cd "$work" && [[ -w $launch ]] || exit 2
-exec >>"$launch/log.txt" 2>&1
-: >>"$launch/journal"
-generation=$(grep -c '^[^ ]* start ' "$launch/journal")
+exec >>"$log" 2>&1
+: >>"$journal"
+generation=$(grep -c '^[^ ]* start ' "$journal")
 if [[ -e $launch/ended ]]; then
   read -r code reason <"$launch/ended"
   say "this launch has ended: $reason; remove $launch/ended to start it again"
   exit "$code"
+fi
+# A start without an end: nothing of it lived to say why.
+if [[ $(tail -n 1 "$journal") =~ ^[^\ ]+\ start\ ([0-9]+)\ ([^\ ]+)\ (.*)$ ]]; then
+  note end "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" 137 "killed on ${BASH_REMATCH[3]}, as when a node is lost"
 fi
 [[ ! -e $launch/stop ]] || end 75 "stopped on request"
 )sh";

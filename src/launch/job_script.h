@@ -6,16 +6,19 @@
 
 namespace megalith::launch {
 
-// The parts that batch scripts share. In all of them `launch` is the folder, `job` the cluster's id of this job, and
-// what the functions say goes to the log.
+// The parts that batch scripts share. In all of them `launch` is the folder, `job` the cluster's id of this job, `log`
+// and `journal` are the files of these names, and what the functions say goes to the log.
 
-// launch=..., tracker=..., and so on.
+// launch=..., work=...
 std::string script_settings(const Launch& launch);
+// tracker=..., log=..., journal=... of a launch without stages.
+std::string script_files(const Launch& launch);
 // export NAME=value
 std::string script_exports(const Launch& launch);
 
-// say, note, newest_checkpoint, end.
+// say, note, end.
 extern const char* const kScriptFunctions;
+extern const char* const kNewestCheckpoint;
 // Goes to the work directory, opens the log and ends where neither can be seen (2), or the launch has ended already;
 // leaves in `generation` how many starts there were before.
 extern const char* const kScriptStart;

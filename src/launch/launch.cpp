@@ -10,15 +10,17 @@ namespace megalith::launch {
 
 namespace {
 
-std::vector<std::string> command_of(const Launch& launch) {
+std::vector<std::string> command_with(const Launch& launch, const std::vector<std::string>& verb,
+                                      const std::vector<std::string>& arguments) {
   std::string program = launch.profile.text("program");
   if (program.empty()) {
     const bool elsewhere = !launch.profile.text("image").empty();
     program = elsewhere ? "megalith" : std::filesystem::read_symlink("/proc/self/exe").string();
   }
-  std::vector<std::string> command = {std::move(program)};
-  command.insert(command.end(), launch.verb.begin(), launch.verb.end());
-  command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+  std::vector<std::string> command = launch.profile.texts("wrapper");
+  command.push_back(std::move(program));
+  command.insert(command.end(), verb.begin(), verb.end());
+  command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 
@@ -29,7 +31,7 @@ bool is_train(const Launch& launch) {
 }  // namespace
 
 std::vector<std::string> command_per_node(const Launch& launch) {
-  std::vector<std::string> command = command_of(launch);
+  std::vector<std::string> command = command_with(launch, launch.verb, launch.arguments);
   if (launch.work == Work::ranks) {
     command.emplace_back("--nproc");
     command.push_back(std::to_string(launch.ranks_per_node));
@@ -38,7 +40,7 @@ std::vector<std::string> command_per_node(const Launch& launch) {
 }
 
 std::vector<std::string> command_per_rank(const Launch& launch) {
-  std::vector<std::string> command = command_of(launch);
+  std::vector<std::string> command = command_with(launch, launch.verb, launch.arguments);
   if (is_train(launch)) {
     command.push_back(fmt::format("trainer.devices={}", launch.ranks_per_node));
     command.push_back(fmt::format("trainer.num_nodes={}", launch.nodes));
@@ -46,12 +48,19 @@ std::vector<std::string> command_per_rank(const Launch& launch) {
   return command;
 }
 
-Profile::Map environment_of(const Launch& launch) {
+std::vector<std::string> command_of(const Launch& launch, const Stage& stage) {
+  return command_with(launch, stage.verb, stage.arguments);
+}
+
+Profile::Map environment_of(const Launch& launch, const std::string& secret_file) {
   Profile::Map variables = launch.profile.map("environment");
   if (launch.profile.flag("numa")) variables.emplace_back("MEGALITH_NUMA", "1");
-  if (launch.work == Work::ranks)
-    variables.emplace_back("MEGALITH_STORE_SECRET_FILE", launch.folder_in_job + "/" + kSecretName);
+  if (launch.work == Work::ranks) variables.emplace_back("MEGALITH_STORE_SECRET_FILE", secret_file);
   return variables;
+}
+
+std::string secret_in_folder(const Launch& launch) {
+  return launch.folder_in_job + "/" + kSecretName;
 }
 
 void check_name(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <thread>
 
 #include "core/clock.h"
@@ -19,7 +20,8 @@ namespace {
 constexpr auto kPause = std::chrono::milliseconds(300);
 constexpr double kSecondsBetweenQuestions = 10.0;
 
-// The rank's own, which training writes; empty where there is none.
+}  // namespace
+
 fs::path log_of_rank(const LaunchRecord& record, int64_t rank) {
   const std::string begin = fmt::format("nemo_log_globalrank-{}_localrank-", rank);
   std::error_code error;
@@ -29,10 +31,15 @@ fs::path log_of_rank(const LaunchRecord& record, int64_t rank) {
   return {};
 }
 
+namespace {
+
 class LogPrinter {
  public:
-  LogPrinter(fs::path file, std::string label, std::string other_label)
-      : file_(std::move(file)), label_(std::move(label)), other_label_(std::move(other_label)) {}
+  LogPrinter(fs::path file, std::string label, std::string other_label, std::string before = "")
+      : file_(std::move(file)),
+        label_(std::move(label)),
+        other_label_(std::move(other_label)),
+        before_(std::move(before)) {}
 
   // What has come since the last time, lines that are complete.
   void print_new(bool also_unfinished) {
@@ -41,7 +48,7 @@ class LogPrinter {
     for (std::string line; std::getline(file, line);) {
       if (file.eof() && !also_unfinished) break;
       offset_ += static_cast<std::streamoff>(line.size() + (file.eof() ? 0 : 1));
-      if (is_wanted(line)) std::cout << line << '\n';
+      if (is_wanted(line)) std::cout << before_ << line << '\n';
     }
     std::cout << std::flush;
   }
@@ -53,6 +60,7 @@ class LogPrinter {
 
   fs::path file_;
   std::string label_, other_label_;  // of the lines of one rank: "[3] ", "3: "
+  std::string before_;               // each line
   std::streamoff offset_ = 0;
 };
 
@@ -65,14 +73,38 @@ LogPrinter printer_of(const LaunchRecord& record, const LogOptions& options) {
   return {record.file(kLogName), fmt::format("[{}] ", options.rank), fmt::format("{}: ", options.rank)};
 }
 
+// The log of a launch, or those of all tasks of its stages, which come while it runs.
+class Logs {
+ public:
+  Logs(const LaunchRecord& record, const LogOptions& options) : record_(record), rank_(options.rank) {
+    if (record.stages.empty()) printers_.emplace("", printer_of(record, options));
+  }
+
+  void print_new(bool also_unfinished) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(record_.file(kTasksName), error)) {
+      const std::string task = entry.path().stem().string();
+      if (entry.path().extension() != ".log" || printers_.contains(task)) continue;
+      const std::string label = rank_ < 0 ? "" : fmt::format("{}: ", rank_);
+      printers_.emplace(task, LogPrinter(entry.path(), label, label, task + "  "));
+    }
+    for (auto& [task, printer] : printers_) printer.print_new(also_unfinished);
+  }
+
+ private:
+  const LaunchRecord& record_;
+  int64_t rank_;
+  std::map<std::string, LogPrinter> printers_;
+};
+
 }  // namespace
 
 void print_log(const LaunchRecord& record, const LogOptions& options, const std::function<bool()>& has_ended) {
-  LogPrinter printer = printer_of(record, options);
+  Logs logs(record, options);
   double asked_at = -kSecondsBetweenQuestions;
   bool ended = !options.follow;
   while (!ended) {
-    printer.print_new(false);
+    logs.print_new(false);
     if (!std::cout) return;  // nobody reads any more
     ended = record.ending().has_value();
     if (!ended && monotonic_seconds() >= asked_at + kSecondsBetweenQuestions) {
@@ -81,7 +113,7 @@ void print_log(const LaunchRecord& record, const LogOptions& options, const std:
     }
     if (!ended) std::this_thread::sleep_for(kPause);
   }
-  printer.print_new(true);
+  logs.print_new(true);
 }
 
 }  // namespace megalith::launch

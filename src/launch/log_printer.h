@@ -10,4 +10,7 @@ namespace megalith::launch {
 // and then while it follows.
 void print_log(const LaunchRecord& record, const LogOptions& options, const std::function<bool()>& has_ended);
 
+// The log of one rank, which training writes into the run directory; empty where there is none.
+std::filesystem::path log_of_rank(const LaunchRecord& record, int64_t rank);
+
 }  // namespace megalith::launch

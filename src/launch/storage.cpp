@@ -82,7 +82,7 @@ class Translation {
 
 std::vector<std::string> files_missing_here(const config::Run& run) {
   config::Run visible = run;
-  if (visible.model.data.data_prefix.empty()) visible.model.data.data_impl = "mock";
+  if (visible.model.data.data_prefix.empty()) visible.model.data.data_impl = config::DataImpl::mock;
   return train::missing_files(visible);
 }
 
@@ -97,25 +97,38 @@ Storage::Storage(const Profile& profile, fs::path work_directory)
                    [](const Mount& a, const Mount& b) { return a.target.size() > b.target.size(); });
 }
 
-std::optional<fs::path> Storage::seen_here(const fs::path& path) const {
-  const fs::path whole = (work_directory_ / path).lexically_normal();
-  if (everything_) return whole;
-  for (const Mount& mount : mounts_) {
-    if (!is_inside(whole, fs::path(mount.target).lexically_normal())) continue;
-    if (mount.seen_at.empty()) return std::nullopt;
-    const fs::path inside = whole.lexically_relative(mount.target);
-    return inside == "." ? fs::path(mount.seen_at) : (mount.seen_at / inside).lexically_normal();
-  }
-  return std::nullopt;
+fs::path Storage::whole(const fs::path& path) const {
+  return (work_directory_ / path).lexically_normal();
 }
 
-TrainingCheck check_training(const config::Run& run, int64_t ranks, const Storage& storage) {
+const Mount* Storage::mount_of(const fs::path& whole) const {
+  const auto found = std::find_if(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
+    return is_inside(whole, fs::path(mount.target).lexically_normal());
+  });
+  return found == mounts_.end() ? nullptr : &*found;
+}
+
+bool Storage::is_mounted(const fs::path& path) const {
+  return everything_ || mount_of(whole(path)) != nullptr;
+}
+
+std::optional<fs::path> Storage::seen_here(const fs::path& path) const {
+  const fs::path file = whole(path);
+  if (everything_) return file;
+  const Mount* mount = mount_of(file);
+  if (mount == nullptr || mount->seen_at.empty()) return std::nullopt;
+  const fs::path inside = file.lexically_relative(mount->target);
+  return inside == "." ? fs::path(mount->seen_at) : (mount->seen_at / inside).lexically_normal();
+}
+
+TrainingCheck check_training(const config::Run& run, int64_t ranks, const Storage& storage, bool files_come_later) {
   TrainingCheck check;
   guard(check.problems, [&] { plan::check_ranks(run, ranks); });
   Translation translation(storage, check.unchecked);
   const config::Run here = translation.run(run);
-  guard(check.problems, [&] {
-    for (const std::string& missing : files_missing_here(here)) check.problems.push_back(missing);
+  std::vector<std::string>& missed = files_come_later ? check.unchecked : check.problems;
+  guard(missed, [&] {
+    for (const std::string& missing : files_missing_here(here)) missed.push_back(missing);
   });
   if (!translation.tokenizer_is_hidden()) {
     guard(check.problems, [&] { plan::check_layout(here, data::vocabulary_of(here.model.tokenizer).size); });

@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "config/scalar.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -94,6 +94,10 @@ class Tool {
       write_input();
       read_from(output_, answer_.output);
       read_from(errors_, answer_.errors);
+      if (call_.on_line && !hand_over_lines()) {
+        ::kill(process_, SIGTERM);
+        break;
+      }
     }
     int status = 0;
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
@@ -117,6 +121,18 @@ class Tool {
     if (count > 0) written_ += static_cast<size_t>(count);
     const bool is_gone = count < 0 && errno != EAGAIN && errno != EINTR;
     if (is_gone || written_ == call_.input.size()) input_.close_end(1);
+  }
+
+  // The last line may have no end.
+  bool hand_over_lines() {
+    std::string& text = answer_.output;
+    size_t begin = 0;
+    for (size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin)) {
+      if (!call_.on_line(text.substr(begin, end - begin))) return false;
+    }
+    text.erase(0, begin);
+    const bool is_over = output_.ends[0] < 0;
+    return !is_over || text.empty() || call_.on_line(std::exchange(text, ""));
   }
 
   static void read_from(Pipe& pipe, std::string& into) {

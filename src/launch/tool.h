@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ struct ToolCall {
   // Variables whose names begin so are not passed on, but for those of `keep`.
   std::vector<std::string> without{};
   std::vector<std::string> keep{};
+  // Gets each line of the output, without its end, as soon as it is there; false ends the program. Empty: the answer
+  // holds the output.
+  std::function<bool(const std::string&)> on_line{};
 };
 
 struct ToolAnswer {

@@ -14,10 +14,14 @@ Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, c
   if (part.has_head) head_ = std::make_unique<Head>(config, store);
   blocks_.reserve(static_cast<size_t>(part.layers.size()));
   for (int64_t layer = part.layers.begin; layer < part.layers.end; ++layer) {
-    blocks_.emplace_back(config, store, rope, layer);
+    blocks_.emplace_back(config, store, memory.precision, rope, layer);
   }
   const int64_t recomputed = largest_recomputed_group(groups_);
-  if (recomputed > 0) room_.reserve(memory.activations, blocks_.front(), memory.shape, config, recomputed);
+  for (const RecomputeGroup& group : groups_) {
+    if (!group.is_recomputed) continue;
+    for (int64_t i = group.blocks.begin; i < group.blocks.end; ++i)
+      room_.reserve(memory.activations, blocks_[static_cast<size_t>(i)], memory.shape, config, recomputed);
+  }
   const Recompute policy = config.recompute == Recompute::full ? Recompute::none : config.recompute;
   for (int64_t i = 0; i < memory.slots; ++i) {
     Slot& slot = slots_.emplace_back();
@@ -27,7 +31,8 @@ Chunk::Chunk(const ModelConfig& config, const parallel::ParameterStore& store, c
             memory.activations.allocate("residual", config.compute, {memory.shape.rows, config.hidden}));
       }
       if (groups_[group].is_recomputed) continue;
-      slot.saved.push_back(blocks_.front().allocate_saved(memory.activations, memory.shape, policy));
+      const Block& block = blocks_[static_cast<size_t>(groups_[group].blocks.begin)];
+      slot.saved.push_back(block.allocate_saved(memory.activations, memory.shape, policy));
     }
     if (!memory.defers_products) continue;
     slot.deferred_memory =
@@ -90,8 +95,7 @@ void Chunk::forward_group(const Context& context, const Pass& pass, size_t group
     const TraceRange range("forward, layer", layer_of(block));
     const Tensor x = i == 0 ? input_of(pass, group) : room_.output(i - 1);
     const Tensor y = i == count - 1 ? output : room_.output(i);
-    const Block::Saved& saved = members.is_recomputed ? room_.saved(i) : slot_of(pass.slot).saved[members.saved];
-    blocks_[static_cast<size_t>(block)].forward(context, x, y, saved);
+    blocks_[static_cast<size_t>(block)].forward(context, x, y, saved_of(pass, members, i));
   }
   if (members.is_recomputed) room_.content = {.chunk = this, .slot = pass.slot, .group = group};
 }
@@ -111,10 +115,15 @@ void Chunk::backward_group(Context context, const Pass& pass, size_t group) {
     const int64_t block = members.blocks.begin + i;
     const TraceRange range("backward, layer", layer_of(block));
     const Tensor x = i == 0 ? input : room_.output(i - 1);
-    const Block::Saved& saved = members.is_recomputed ? room_.saved(i) : slot_of(pass.slot).saved[members.saved];
-    blocks_[static_cast<size_t>(block)].backward(context, x, saved, pass.gradient, bias_gradient_before(block));
+    blocks_[static_cast<size_t>(block)].backward(context, x, saved_of(pass, members, i), pass.gradient,
+                                                 bias_gradient_before(block));
     context.traffic.after_backward(context.stream, layer_of(block));
   }
+}
+
+const Block::Saved& Chunk::saved_of(const Pass& pass, const RecomputeGroup& group, int64_t index) const {
+  if (!group.is_recomputed) return slot_of(pass.slot).saved[group.saved];
+  return room_.saved(index, blocks_[static_cast<size_t>(group.blocks.begin + index)]);
 }
 
 int64_t Chunk::deferred_peak() const {

@@ -18,6 +18,7 @@ struct ChunkPart {
 };
 
 struct ChunkMemory {
+  const Precision& precision;
   Arena& activations;
   RecomputeRoom& recompute_room;  // shared by the chunks of a rank
   ActivationShape shape;
@@ -70,6 +71,8 @@ class Chunk {
   void embed(const Context& context, const Pass& pass) const;
   void forward_group(const Context& context, const Pass& pass, size_t group, Tensor output);
   void backward_group(Context context, const Pass& pass, size_t group);
+  // Of the block `index` of a group.
+  const Block::Saved& saved_of(const Pass& pass, const RecomputeGroup& group, int64_t index) const;
   Tensor input_of(const Pass& pass, size_t group) const;
   Tensor output_of(const Pass& pass, size_t group) const;
   // Of the residual stream behind the last block, which the head reads.

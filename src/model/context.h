@@ -19,22 +19,22 @@ enum class DropoutSite : uint32_t { embedding = 0, attention_weights = 1, attent
 // Keys and values of the tokens so far of some sequences, one tensor (sequences * max_length, kv_width) per layer:
 // generation reads them back.
 struct KvCache {
-  struct Place {
+  struct Sequence {
     int64_t first_row = 0;  // of the sequence in the tensors
     int64_t position = 0;   // of the first token that is fed
   };
   std::vector<Tensor> keys;
   std::vector<Tensor> values;
-  std::vector<Place> places;  // of the sequences of the batch
+  std::vector<Sequence> sequences;  // of the batch
 };
 
 // The ranks that share the positions of each sample (context parallelism). A rank's sequences are then its blocks: the
 // front and the back one of each sample.
 struct SharedSamples {
-  comm::Communicator* group = nullptr;  // null, or of one: this rank has whole samples
+  comm::Communicator* group = &comm::lone_group();
   parallel::ContextSplit split = {};
 
-  bool are_shared() const { return group != nullptr && !group->is_alone(); }
+  bool are_shared() const { return !group->is_alone(); }
 };
 
 // Sizes of the activations of one micro batch on one rank.
@@ -63,6 +63,7 @@ struct Context {
   const uint64_t* step = nullptr;  // in the memory of the stream's device
   bool training = false;           // dropout is drawn
   bool first_of_step = false;      // weight gradients are overwritten, not added to
+  bool casts_weights = false;      // forward makes the fp8 copies of the weights anew
   bool deterministic = true;
   KvCache* cache = nullptr;
   parallel::TensorRegion tensor = {};

@@ -9,9 +9,10 @@ Generator::Generator(const ModelConfig& config, const parallel::ParameterStore& 
       rope_(make_rope_table(config, stream, cache)),
       embedding_(config, store),
       head_(config, store) {
+  const Precision precision(config.compute);
   const Shape shape{limits.sequences * limits.length, config.kv_width()};
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    blocks_.emplace_back(config, store, rope_, layer);
+    blocks_.emplace_back(config, store, precision, rope_, layer);
     cache_.keys.push_back(cache.allocate("cache.keys", config.compute, shape));
     cache_.values.push_back(cache.allocate("cache.values", config.compute, shape));
   }
@@ -19,7 +20,7 @@ Generator::Generator(const ModelConfig& config, const parallel::ParameterStore& 
 
 void Generator::feed(Context context, int64_t sequence, Tensor ids, Tensor logits) {
   const ArenaScope scope(context.scratch);
-  cache_.places = {{.first_row = sequence * limits_.length, .position = context.position_offset}};
+  cache_.sequences = {{.first_row = sequence * limits_.length, .position = context.position_offset}};
   context.cache = &cache_;
   const Tensor x = run_blocks(context, ids);
   head_.logits(context, x.slice_rows(context.tokens() - 1, context.tokens()), logits);
@@ -28,9 +29,9 @@ void Generator::feed(Context context, int64_t sequence, Tensor ids, Tensor logit
 void Generator::feed_each(Context context, std::span<const int64_t> sequences, std::span<const int32_t> positions,
                           Tensor ids, Tensor logits) {
   const ArenaScope scope(context.scratch);
-  cache_.places.clear();
+  cache_.sequences.clear();
   for (size_t i = 0; i < sequences.size(); ++i) {
-    cache_.places.push_back({.first_row = sequences[i] * limits_.length, .position = positions[i]});
+    cache_.sequences.push_back({.first_row = sequences[i] * limits_.length, .position = positions[i]});
   }
   context.cache = &cache_;
   head_.logits(context, run_blocks(context, ids), logits);

@@ -13,6 +13,28 @@ enum class Recompute {
   full,       // only the input of each block is kept
 };
 
+// How the scale of an fp8 operand follows from its numbers.
+enum class Scaling {
+  none,     // it is no fp8
+  delayed,  // from the largest number of the steps before: constant within a step
+  current,  // from the largest number of this very tensor
+};
+
+// In which formats the four linear layers of a block compute; everything else computes in ModelConfig::compute.
+struct PrecisionRecipe {
+  Scaling scaling = Scaling::none;
+  DType forward = DType::e4m3;   // inputs and weights
+  DType gradient = DType::e5m2;  // of the outputs
+  int margin = 0;                // scales leave a factor of 2^margin to spare
+  int64_t history = 1024;        // steps that delayed scaling looks back
+  bool most_recent = false;      // it takes the last of them, not the largest
+  // Blocks that stay in ModelConfig::compute.
+  int64_t plain_at_start = 0;
+  int64_t plain_at_end = 0;
+  // fp8 weights are kept transposed as well; otherwise backward makes that copy anew for each micro batch.
+  bool keeps_columns = true;
+};
+
 // The architecture: what the paper says. GPT-3 and Llama-3 are two fillings of it.
 struct ModelConfig {
   int64_t layers = 0;
@@ -37,6 +59,7 @@ struct ModelConfig {
   double attention_dropout = 0.0;
   bool masks_documents = false;  // a token sees no other document than its own
   DType compute = DType::f32;
+  PrecisionRecipe precision = {};
   Recompute recompute = Recompute::none;
   // Under full recompute: how many blocks are made again together, or whether only so many of each chunk's first are,
   // one by one, and the others are kept.
@@ -48,6 +71,10 @@ struct ModelConfig {
   int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
   // Width of the first MLP matrix: gate and up side by side under SwiGLU.
   int64_t up_width() const { return swiglu ? 2 * ffn : ffn; }
+  bool is_scaled(int64_t layer) const {
+    return precision.scaling != Scaling::none && layer >= precision.plain_at_start &&
+           layer < layers - precision.plain_at_end;
+  }
   bool has_norm_bias() const { return norm == ops::NormKind::layer_norm; }
 };
 

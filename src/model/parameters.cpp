@@ -13,6 +13,11 @@ std::string layer_name(int64_t layer, std::string_view rest) {
   return fmt::format("layers.{}.{}", layer, rest);
 }
 
+std::array<std::string, 4> linear_names(const ModelConfig& config, int64_t layer) {
+  return {layer_name(layer, "attention.qkv"), layer_name(layer, "attention.out"),
+          layer_name(layer, config.swiglu ? "mlp.gate_up" : "mlp.up"), layer_name(layer, "mlp.down")};
+}
+
 namespace {
 
 const Cut kRows{.dimension = 0, .axes = {Axis::tp}};

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <string>
+
 #include "model/model_config.h"
 #include "parallel/placement/parameter_table.h"
 
@@ -10,5 +13,7 @@ namespace megalith::model {
 parallel::ParameterTable logical_parameters(const ModelConfig& config);
 
 std::string layer_name(int64_t layer, std::string_view rest);
+// The linear layers of a block, in the order of forward: qkv, out, up (or gate and up), down.
+std::array<std::string, 4> linear_names(const ModelConfig& config, int64_t layer);
 
 }  // namespace megalith::model

@@ -29,8 +29,10 @@ int64_t largest_recomputed_group(const std::vector<RecomputeGroup>& groups) {
 
 void RecomputeRoom::reserve(Arena& arena, const Block& like, const ActivationShape& shape, const ModelConfig& config,
                             int64_t blocks) {
-  while (std::ssize(saved_) < blocks) {
-    saved_.push_back(like.allocate_saved(arena, shape, Recompute::none));
+  std::vector<Block::Saved>& saved = saved_[like.is_scaled() ? 1 : 0];
+  while (std::ssize(saved) < blocks) {
+    saved.push_back(like.allocate_saved(arena, shape, Recompute::none));
+    if (saved.size() <= outputs_.size()) continue;
     outputs_.push_back(arena.allocate("recomputed", config.compute, {shape.rows, config.hidden}));
   }
 }

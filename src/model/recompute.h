@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "model/layers/block.h"
@@ -21,11 +22,13 @@ int64_t largest_recomputed_group(const std::vector<RecomputeGroup>& groups);
 // Where blocks are made again: one for all chunks of a rank.
 class RecomputeRoom {
  public:
-  // Room for at least so many blocks.
+  // Room for at least so many blocks of the kind of `like`: scaled or not.
   void reserve(Arena& arena, const Block& like, const ActivationShape& shape, const ModelConfig& config,
                int64_t blocks);
 
-  const Block::Saved& saved(int64_t index) const { return saved_[static_cast<size_t>(index)]; }
+  const Block::Saved& saved(int64_t index, const Block& block) const {
+    return saved_[block.is_scaled() ? 1 : 0][static_cast<size_t>(index)];
+  }
   // The residual stream behind block `index` of a group; for the last one, where nobody reads it any more.
   Tensor output(int64_t index) const { return outputs_[static_cast<size_t>(index)]; }
 
@@ -39,7 +42,7 @@ class RecomputeRoom {
   Content content = {};
 
  private:
-  std::vector<Block::Saved> saved_;
+  std::array<std::vector<Block::Saved>, 2> saved_;  // of blocks that are not scaled, and of those that are
   std::vector<Tensor> outputs_;
 };
 

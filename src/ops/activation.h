@@ -8,7 +8,7 @@ namespace megalith::ops {
 // y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).   x, y (N,F)
 struct GeluForward {
   Tensor x;
-  Tensor y;
+  Operand y;
 };
 MEGALITH_OP(gelu_forward, GeluForward)
 
@@ -17,7 +17,7 @@ MEGALITH_OP(gelu_forward, GeluForward)
 struct GeluBackward {
   Tensor dy;
   Tensor x;
-  Tensor dx;
+  Operand dx;
   Tensor dbias = {};
   Tensor scratch = {};
 };
@@ -26,7 +26,7 @@ MEGALITH_OP(gelu_backward, GeluBackward)
 // y = silu(gate) * up.   gate_up (N,2F): gate in the first F columns, up in the last F; y (N,F)
 struct SwigluForward {
   Tensor gate_up;
-  Tensor y;
+  Operand y;
 };
 MEGALITH_OP(swiglu_forward, SwigluForward)
 
@@ -34,7 +34,7 @@ MEGALITH_OP(swiglu_forward, SwigluForward)
 struct SwigluBackward {
   Tensor dy;
   Tensor gate_up;
-  Tensor dgate_up;
+  Operand dgate_up;
 };
 MEGALITH_OP(swiglu_backward, SwigluBackward)
 

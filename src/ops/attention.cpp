@@ -21,8 +21,9 @@ int64_t documents_scratch(const AttentionShape& shape) {
 }
 
 // cuDNN's backward pass sums dq up in fp32, keeps one number per query and head, and, where query heads share a
-// key-value head, has dk and dv of every query head before it sums them. Our own needs the one number alone. Lengths
-// are rounded up to cuDNN's tiles, and kSlack covers its semaphores.
+// key-value head, has dk and dv of every query head before it sums them. Statistics of samples that end inside of a
+// tile are copied for it. Our own needs the one number alone. Lengths are rounded up to cuDNN's tiles, and kSlack
+// covers its semaphores.
 int64_t cuda_scratch(const AttentionShape& shape) {
   constexpr int64_t kTile = 128;
   constexpr int64_t kSlack = int64_t{1} << 18;
@@ -34,7 +35,8 @@ int64_t cuda_scratch(const AttentionShape& shape) {
   const int64_t dim = round_up(shape.head_dim, 32);
   const int64_t dq = stats * dim;
   const int64_t dkv = shape.heads == shape.kv_heads ? 0 : 2 * pairs * keys * dim;
-  const int64_t plain = dq + dkv + 2 * stats + kSlack;
+  const int64_t copied_stats = queries == shape.query_length ? 0 : stats;
+  const int64_t plain = dq + dkv + 2 * stats + copied_stats + kSlack;
   return shape.documents == 0 ? plain : std::max(plain, documents_scratch(shape));
 }
 

@@ -31,6 +31,18 @@ void Contract::matrix(const Tensor& tensor, const char* name, DType dtype, int64
   refuse(fmt::format("'{}' is {}, not ({}, {})", name, to_string(tensor.shape), rows, cols));
 }
 
+void Contract::operand(const Operand& operand, const char* name, DType dtype, int64_t rows, int64_t cols) const {
+  if (!operand.slot) {
+    require(!operand.columns, "'{}' has columns, which no GEMM of {} reads", name, name_of(dtype));
+    return matrix(operand.rows, name, dtype, rows, cols);
+  }
+  const DType stored = operand.rows ? operand.rows.dtype : operand.columns.dtype;
+  require(!operand || is_fp8(stored), "'{}' has a slot and holds {}", name, name_of(stored));
+  require(dtype != DType::f64, "'{}' is cast from {} to fp8", name, name_of(dtype));
+  if (operand.rows) matrix(operand.rows, name, stored, rows, cols);
+  if (operand.columns) matrix(operand.columns, name, stored, cols, rows);
+}
+
 void Contract::vector(const Tensor& tensor, const char* name, DType dtype, int64_t elements) const {
   placed(tensor, name);
   typed(tensor, name, dtype);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/tensor.h"
+#include "ops/operands/operand.h"
 
 namespace megalith::ops {
 
@@ -22,6 +22,11 @@ class Contract {
   void matrix(const Tensor& tensor, const char* name, DType dtype, int64_t rows, int64_t cols) const;
   void like(const Tensor& tensor, const char* name, const Tensor& other) const {
     matrix(tensor, name, other.dtype, other.rows(), other.cols());
+  }
+  // An operand (rows, cols) of values that were computed in `dtype`: stored so, or in fp8 where it has a slot.
+  void operand(const Operand& operand, const char* name, DType dtype, int64_t rows, int64_t cols) const;
+  void operand(const Operand& other, const char* name, const Tensor& like) const {
+    operand(other, name, like.dtype, like.rows(), like.cols());
   }
   // The elements of a vector are contiguous, whatever its rank.
   void vector(const Tensor& tensor, const char* name, DType dtype, int64_t elements) const;

@@ -14,13 +14,13 @@ void check_statistics(const Contract& contract, NormKind kind, const Tensor& mea
 
 void check(const Contract& contract, const NormForward& args) {
   contract.floats(args.x, "x");
-  contract.like(args.y, "y", args.x);
+  contract.operand(args.y, "y", args.x);
   contract.vector(args.weight, "weight", args.x.dtype, args.x.cols());
   if (args.bias) contract.vector(args.bias, "bias", args.x.dtype, args.x.cols());
   check_statistics(contract, args.kind, args.mean, args.rstd, args.x);
 }
 OpCost cost_of(const NormForward& args) {
-  return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x);
+  return memory_cost(bytes_of(args.x, args.weight, args.bias, args.y, args.mean, args.rstd), args.x, args.y);
 }
 
 void check(const Contract& contract, const NormBackward& args) {

@@ -14,7 +14,7 @@ struct NormForward {
   Tensor x;
   Tensor weight;
   Tensor bias = {};
-  Tensor y;
+  Operand y;
   Tensor mean = {};
   Tensor rstd;
   double epsilon = 1e-5;

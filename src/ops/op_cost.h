@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/tensor.h"
+#include "ops/operands/operand.h"
 
 namespace megalith::ops {
 
@@ -24,5 +24,7 @@ double bytes_of(const Tensors&... tensors) {
 
 // The cost of an operation that is bound by bandwidth, told by the dtype and shape of one of its tensors.
 OpCost memory_cost(double bytes, const Tensor& tensor);
+// The same, told as well by what is written of its result.
+OpCost memory_cost(double bytes, const Tensor& tensor, const Operand& result);
 
 }  // namespace megalith::ops

@@ -8,13 +8,14 @@ namespace megalith::parallel {
 // The ranks that share each matrix. Between parallel regions the residual stream is (rows, C): all tokens on every rank
 // or, under sequence parallelism, some on each. Inside of one every rank has all tokens and some of the channels.
 struct TensorRegion {
-  comm::Communicator* group = nullptr;  // null, or of one: nothing is divided
+  comm::Communicator* group = &comm::lone_group();
   bool sequence_parallel = false;
+  comm::Communicator* kv_heads = &comm::lone_group();  // ranks among them with the same key and value heads
 
-  bool is_divided() const { return group != nullptr && !group->is_alone(); }
+  bool is_divided() const { return !group->is_alone(); }
   bool divides_tokens() const { return is_divided() && sequence_parallel; }
-  int64_t ranks() const { return is_divided() ? group->size() : 1; }
-  int64_t rank() const { return is_divided() ? group->rank() : 0; }
+  int64_t ranks() const { return group->size(); }
+  int64_t rank() const { return group->rank(); }
   int64_t rows_of(int64_t tokens) const { return divides_tokens() ? div_exact(tokens, ranks()) : tokens; }
   // The first row of this rank among those of the micro batch.
   int64_t first_row_of(int64_t tokens) const { return divides_tokens() ? rank() * rows_of(tokens) : 0; }

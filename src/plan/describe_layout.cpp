@@ -1,8 +1,8 @@
 #include "plan/describe_layout.h"
-#include "core/words.h"
 
 #include <fmt/ranges.h>
 
+#include "core/words.h"
 #include "cost/flops.h"
 #include "model/parameters.h"
 #include "parallel/layer_split.h"

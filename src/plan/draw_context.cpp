@@ -1,4 +1,4 @@
-#include "observe/draw/svg_canvas.h"
+#include "observe/draw/svg/svg_canvas.h"
 #include "parallel/context_split.h"
 #include "plan/pictures.h"
 

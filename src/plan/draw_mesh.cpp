@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "observe/draw/svg_canvas.h"
+#include "observe/draw/svg/svg_canvas.h"
 #include "parallel/mesh.h"
 #include "plan/pictures.h"
 

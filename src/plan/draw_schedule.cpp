@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "observe/draw/scale.h"
-#include "observe/draw/svg_canvas.h"
+#include "observe/draw/svg/svg_canvas.h"
 #include "plan/pictures.h"
 #include "plan/step_timeline.h"
 

@@ -37,6 +37,7 @@ MemoryTable table_of(const engine::StageRequest& request, const engine::StagePro
     add("optimizer", sizes.optimizer, "scalars, and where each piece of a parameter lies");
     add("moments", sizes.moments, "Adam, two per weight");
   }
+  if (sizes.fp8 > 0) add("fp8", sizes.fp8, "copies of weights, scales and their histories");
   int64_t layers = 0;
   int64_t most_slots = 0;
   int64_t deferred = 0;
@@ -109,8 +110,7 @@ StepWork Rehearsal::work_of(int64_t rank) const {
   });
   const std::vector<data::MicroBatch> batch(static_cast<size_t>(request_.micro_batches),
                                             example_batch(request_, Documents::one_a_sample));
-  Progress progress;
-  engine.run_step({}, batch, progress);
+  engine.run_step({}, batch);
   StepWork work;
   for (auto& [key, operation] : operations) work.operations.push_back(std::move(operation));
   for (auto& [key, sum] : traffic) work.traffic.push_back(std::move(sum));

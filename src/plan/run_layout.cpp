@@ -2,7 +2,7 @@
 #include "core/words.h"
 
 #include "config/batch_ramp.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "plan/rehearsal.h"
 #include "plan/run_request.h"
 
@@ -12,7 +12,7 @@ parallel::Layout layout_of(const config::Run& run) {
   const config::Model& m = run.model;
   // Sharded weights come and go layer by layer.
   const int64_t chunks = m.fsdp ? m.num_layers : m.virtual_pipeline_model_parallel_size;
-  const bool zero_bubble = m.pipeline_schedule == "zero_bubble";
+  const bool zero_bubble = m.pipeline_schedule == config::PipelineSchedule::zero_bubble;
   return {.tensor = m.tensor_model_parallel_size,
           .pipeline = m.pipeline_model_parallel_size,
           .chunks = chunks,

@@ -1,7 +1,7 @@
 #include "plan/run_request.h"
 
 #include "config/batch_ramp.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/device.h"
 #include "core/thread_pool.h"
 #include "plan/run_layout.h"
@@ -9,8 +9,9 @@
 namespace megalith::plan {
 
 Device device_of(const config::Trainer& trainer) {
-  if (trainer.accelerator == "gpu") return Device::cuda;
-  return trainer.accelerator == "auto" && !find_accelerators().empty() ? Device::cuda : Device::cpu;
+  if (trainer.accelerator == config::Accelerator::gpu) return Device::cuda;
+  return trainer.accelerator == config::Accelerator::automatic && !find_accelerators().empty() ? Device::cuda
+                                                                                               : Device::cpu;
 }
 
 namespace {
@@ -29,16 +30,17 @@ engine::StageRequest stage_request(const config::Run& run, int64_t vocabulary) {
   // The ranks of a machine share its cores.
   const int64_t cores_each = std::max<int64_t>(1, available_cores() / run.trainer.devices);
   const int threads = static_cast<int>(run.trainer.cpu_threads > 0 ? run.trainer.cpu_threads : cores_each);
-  return {.config = model::make_model_config(run, vocabulary),
-          .layout = layout_of(run),
-          .batch = m.micro_batch_size,
-          .length = m.encoder_seq_length,
-          .micro_batches = config::micro_batches_per_step(run),
-          .ramp_micro_batches = ramp_micro_batches(run),
-          .device = device_of(run.trainer),
-          .threads = threads,
-          .bucket_elements = bucket_elements_of(run),
-          .reduces_in_bf16 = run.model.optim.grad_sync_dtype == "bf16" && layout_of(run).replicas() > 1};
+  return {
+      .config = model::make_model_config(run, vocabulary),
+      .layout = layout_of(run),
+      .batch = m.micro_batch_size,
+      .length = m.encoder_seq_length,
+      .micro_batches = config::micro_batches_per_step(run),
+      .ramp_micro_batches = ramp_micro_batches(run),
+      .device = device_of(run.trainer),
+      .threads = threads,
+      .bucket_elements = bucket_elements_of(run),
+      .reduces_in_bf16 = run.model.optim.grad_sync_dtype == config::GradSync::bf16 && layout_of(run).replicas() > 1};
 }
 
 engine::EngineOptions training_options(const config::Run& run, int64_t vocabulary) {
@@ -47,7 +49,7 @@ engine::EngineOptions training_options(const config::Run& run, int64_t vocabular
           .deterministic = run.trainer.deterministic,
           .optimizer = {.optim = run.model.optim,
                         .clip_norm = run.trainer.gradient_clip_val,
-                        .stop_at_non_finite = run.on_non_finite == "stop"},
+                        .stop_at_non_finite = run.on_non_finite == config::OnNonFinite::stop},
           .deadline = run.trainer.communication_timeout};
 }
 

@@ -8,8 +8,8 @@
 namespace megalith::plan {
 
 using parallel::Action;
+using parallel::ActionIndex;
 using parallel::ActionKind;
-using parallel::ActionPlace;
 using parallel::MessageMatching;
 using parallel::Payload;
 using parallel::Schedule;
@@ -232,7 +232,7 @@ class Simulator {
       state.posted[action] = std::max(state.transfers.end, compute_end_before(stage, state.transfers));
     }
     double start = state.posted[action];
-    for (const ActionPlace& partner : matching_.partners({stage, action})) {
+    for (const ActionIndex& partner : matching_.partners({stage, action})) {
       const double ready = stages_[partner.stage].posted[partner.action];
       if (ready == kUnknown) return is_new;
       start = std::max(start, ready);

@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/words.h"
 #include "plan/run_request.h"
 #include "train/run/run_directory.h"
@@ -18,7 +18,7 @@ std::string describe_shape(const config::Model& m) {
   if (m.num_query_groups != m.num_attention_heads) heads += fmt::format(" ({} of keys and values)", m.num_query_groups);
   return fmt::format("{}, width {}, {}, MLP {}, {} of context; {}, {}, {}", counted(m.num_layers, "layer"),
                      m.hidden_size, heads, m.ffn_hidden_size, counted(m.encoder_seq_length, "token"),
-                     m.position_embedding_type, m.normalization, m.activation);
+                     word_of(m.position_embedding_type), word_of(m.normalization), word_of(m.activation));
 }
 
 std::string describe_batch(const config::Model& m) {
@@ -49,12 +49,12 @@ std::string describe_tokenizer(const config::Tokenizer& tokenizer, int64_t vocab
 }
 
 std::string describe_optimizer(const config::Optim& o, double clip) {
-  return fmt::format("{}, weight decay {}, betas {}{}", o.name, o.weight_decay, fmt::join(o.betas, " and "),
+  return fmt::format("{}, weight decay {}, betas {}{}", word_of(o.name), o.weight_decay, fmt::join(o.betas, " and "),
                      clip > 0 ? fmt::format(", gradients clipped at {}", clip) : "");
 }
 
 std::string describe_learning_rate(const config::Optim& o) {
-  return fmt::format("{}, {} over {}, {} of warm-up, down to {}", o.lr, o.sched.name,
+  return fmt::format("{}, {} over {}, {} of warm-up, down to {}", o.lr, word_of(o.sched.name),
                      counted(o.sched.max_steps, "step"), o.sched.warmup_steps, o.sched.min_lr);
 }
 
@@ -77,10 +77,24 @@ std::string describe_device(const config::Trainer& t) {
   const bool on_cpu = plan::device_of(t) == Device::cpu;
   const int64_t ranks = config::world_size(t);
   const char* where = ranks == 1 ? (on_cpu ? "the CPU" : "a GPU") : (on_cpu ? "CPUs" : "GPUs");
-  return fmt::format("{} on {}{}", counted(ranks, "rank"), where,
-                     on_cpu && t.accelerator == "auto" ? ", since this machine has no GPU" : "");
+  return fmt::format(
+      "{} on {}{}", counted(ranks, "rank"), where,
+      on_cpu && t.accelerator == config::Accelerator::automatic ? ", since this machine has no GPU" : "");
 }
 
+std::string describe_precision(const config::Run& run) {
+  const config::Model& m = run.model;
+  const std::string_view precision = word_of(run.trainer.precision);
+  if (!m.fp8) return std::string(precision);
+  std::string text = fmt::format("{}, linear layers of the blocks in fp8 ({}, {} scaling", precision,
+                                 m.fp8_hybrid ? "E4M3, gradients E5M2" : "E4M3", word_of(m.fp8_recipe));
+  if (m.fp8_recipe == config::Fp8Recipe::delayed)
+    text += fmt::format(", {} of {} steps", word_of(m.fp8_amax_compute_algo), m.fp8_amax_history_len);
+  if (m.first_last_layers_bf16)
+    text += fmt::format("; not in the first {} and the last {} blocks", m.num_layers_at_start_in_bf16,
+                        m.num_layers_at_end_in_bf16);
+  return text + ")";
+}
 }  // namespace
 
 std::string describe_run(const config::Run& run, int64_t vocabulary) {
@@ -94,7 +108,7 @@ std::string describe_run(const config::Run& run, int64_t vocabulary) {
   line("tokenizer", describe_tokenizer(m.tokenizer, vocabulary));
   line("data", describe_data(m.data));
   line("batch", describe_batch(m));
-  line("precision", run.trainer.precision);
+  line("precision", describe_precision(run));
   line("optimizer", describe_optimizer(m.optim, run.trainer.gradient_clip_val));
   line("learning rate", describe_learning_rate(m.optim));
   line("steps", describe_steps(run.trainer));

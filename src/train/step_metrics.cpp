@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/device.h"
 #include "core/metric_names.h"
 #include "cost/flops.h"
@@ -14,7 +14,9 @@ namespace megalith::train {
 std::optional<double> peak_tflops_of(const engine::EngineOptions& options) {
   if (options.stage.device != Device::cuda || options.stage.config.compute != DType::bf16) return std::nullopt;
   const cost::Accelerator* const card = cost::find_accelerator(find_accelerators().at(0).name);
-  return card == nullptr ? std::nullopt : std::optional(card->bf16_tflops);
+  if (card == nullptr) return std::nullopt;
+  const bool is_fp8 = options.stage.config.precision.scaling != model::Scaling::none;
+  return is_fp8 ? card->fp8_tflops : card->bf16_tflops;
 }
 
 StepMetrics::StepMetrics(const config::Run& run, const StepScale& scale)
@@ -23,6 +25,7 @@ StepMetrics::StepMetrics(const config::Run& run, const StepScale& scale)
       tokens_per_sample_(static_cast<double>(run.model.encoder_seq_length)),
       flops_per_sample_(cost::model_flops_per_sample(run.model, scale.padded_vocabulary)),
       batch_grows_(!run.model.rampup_batch_size.empty()),
+      counts_saturation_(run.model.fp8 && run.model.fp8_recipe == config::Fp8Recipe::delayed),
       floor_seconds_(run.exp_manager.step_floor_seconds),
       scale_(scale) {}
 
@@ -41,6 +44,7 @@ Metrics StepMetrics::of_step(const StepReport& report) {
                              {metric::kDataWait, report.data_wait},
                              {metric::kCheckpointStall, report.checkpoint_stall}}};
   if (report.result.update.skipped) metrics.values.emplace_back(metric::kSkipped, int64_t{1});
+  if (counts_saturation_) metrics.values.emplace_back(metric::kSaturatedOperands, report.result.saturations);
   if (batch_grows_) metrics.values.emplace_back(metric::kGlobalBatchSize, report.samples);
   add_efficiency(metrics.values, report);
   add_ranks(metrics.values, report.result);

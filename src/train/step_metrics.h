@@ -54,6 +54,7 @@ class StepMetrics {
   double tokens_per_sample_;
   double flops_per_sample_;
   bool batch_grows_;
+  bool counts_saturation_;
   double floor_seconds_;
   StepScale scale_;
   bool memory_is_told_ = false;

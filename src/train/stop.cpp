@@ -7,8 +7,9 @@
 
 namespace megalith::train {
 
-StopRequest::StopRequest(double time_limit)
+StopRequest::StopRequest(double time_limit, const StatusPage& page)
     : deadline_(time_limit > 0.0 ? monotonic_seconds() + time_limit : std::numeric_limits<double>::infinity()),
+      page_(page),
       took_signals_(!stop_signals::are_taken()) {
   if (took_signals_) stop_signals::take({});
   stop_signals::begin_running();
@@ -19,6 +20,7 @@ StopRequest::~StopRequest() {
 }
 
 std::string StopRequest::reason() const {
+  if (page_.stop_is_asked()) return "the monitor";
   std::string asked = stop_signals::reason();
   if (!asked.empty()) return asked;
   return monotonic_seconds() >= deadline_ ? "trainer.max_time" : "";

@@ -2,13 +2,16 @@
 
 #include <string>
 
+#include "core/process/status_page.h"
+
 namespace megalith::train {
 
-// Asks the run to end at the next step boundary: a stop signal (core/stop_signals.h), the launcher, or a time limit.
+// Asks the run to end at the next step boundary: a stop signal (core/stop_signals.h), the launcher, a monitor by way of
+// the rank's status page, or a time limit.
 class StopRequest {
  public:
   // From here on a stop saves. time_limit in seconds since then; 0: none.
-  explicit StopRequest(double time_limit);
+  StopRequest(double time_limit, const StatusPage& page);
   ~StopRequest();
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
@@ -18,6 +21,7 @@ class StopRequest {
 
  private:
   double deadline_;
+  const StatusPage& page_;
   bool took_signals_;  // nobody had before: not the program, but a test
 };
 

@@ -1,14 +1,18 @@
 #include "train/trainer.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/clock.h"
 #include "core/event_names.h"
 #include "core/metric_names.h"
 #include "core/process/failpoint.h"
 #include "core/trace.h"
+#include "core/words.h"
 #include "observe/sinks/log_files.h"
 #include "optim/lr_schedule.h"
 #include "train/batches.h"
@@ -31,6 +35,7 @@ Trainer::Trainer(const Parts& parts)
       run_(parts.run),
       engine_(parts.engine),
       telemetry_(parts.telemetry),
+      page_(parts.page),
       state_(parts.state),
       batcher_(parts.train_data, training_batches(parts.run, parts.state, parts.vocabulary, parts.engine)),
       metrics_(parts.run, {.padded_vocabulary = parts.engine.options().stage.config.padded_vocabulary,
@@ -39,7 +44,8 @@ Trainer::Trainer(const Parts& parts)
                            .memory = parts.memory}),
       stop_(parts.run.trainer.max_time.empty()
                 ? 0.0
-                : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time))),
+                : static_cast<double>(config::parse_max_time(parts.run.trainer.max_time)),
+            parts.page),
       profile_(parts.run.model.nsys_profile, parts.rank) {}
 
 Summary Trainer::run() {
@@ -50,7 +56,7 @@ Summary Trainer::run() {
   } catch (const Error& error) {
     // A GPU tells of an error when the host next asks it something: at this step or the one before.
     if (error.kind() != ErrorKind::device) throw;
-    fail(ErrorKind::device, "step {}: {}", state_.step, error.what());
+    throw error.reworded(fmt::format("step {}: {}", state_.step, error.what()));
   }
   summary_.stop_reason = stop_agreed_ && stop_.reason().empty() ? "another rank was asked to stop" : stop_.reason();
   summary_.steps_done = state_.step;
@@ -81,7 +87,8 @@ void Trainer::run_steps() {
 }
 
 Trainer::Launched Trainer::launch() {
-  progress_.step = state_.step;
+  page_.begin_step(state_.step);
+  set_failpoint_step(state_.step);
   profile_.before_step(state_.step);
   engine_.set_recording(!profile_.is_open());
   const TraceRange range("step", state_.step);
@@ -90,7 +97,7 @@ Trainer::Launched Trainer::launch() {
   const engine::StepRequests requests{.stop = !stop_.reason().empty(),
                                       .save = parts_.writer != nullptr && parts_.writer->is_late()};
   engine_.run_step({.step = state_.step, .weight = batch.total_weight, .learning_rate = rate, .requests = requests},
-                   batch.micro_batches, progress_);
+                   batch.micro_batches);
   return {.step = state_.step,
           .samples_before = state_.consumed_samples,
           .consumed_samples = batcher_.consumed_samples(),
@@ -99,6 +106,7 @@ Trainer::Launched Trainer::launch() {
 }
 
 void Trainer::report(const Launched& launched, int steps_back) {
+  page_.enter(Section::wait);
   const engine::StepResult result = engine_.result_of_step(steps_back);
   const double now = monotonic_seconds();
   const double seconds = now - mark_;
@@ -115,7 +123,18 @@ void Trainer::report(const Launched& launched, int steps_back) {
   summary_.train_loss = result.loss;
   stop_agreed_ = stop_agreed_ || result.stop_requested;
   save_agreed_ = save_agreed_ || result.save_requested;
+  note_saturation(launched.step, result);
   act_on_non_finite(launched, result, steps_back);
+}
+
+void Trainer::note_saturation(int64_t step, const engine::StepResult& result) {
+  if (result.saturated.size() <= most_saturated_) return;
+  most_saturated_ = result.saturated.size();
+  constexpr size_t kNamed = 8;
+  const auto named = result.saturated.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, most_saturated_));
+  observe::log_warning(fmt::format(
+      "step {}: {} saturated, more than in any step before: {}{}", step, counted(result.saturations, "fp8 operand"),
+      fmt::join(result.saturated.begin(), named, ", "), most_saturated_ > kNamed ? ", and others" : ""));
 }
 
 void Trainer::settle() {
@@ -135,23 +154,24 @@ bool Trainer::validation_due() const {
 
 namespace {
 std::string where_not_finite(const engine::UpdateResult& update) {
-  return update.first_non_finite.empty() ? "a parameter on another rank" : update.first_non_finite;
+  return update.first_non_finite.empty() ? "something on another rank" : update.first_non_finite;
 }
 }  // namespace
 
 void Trainer::act_on_non_finite(const Launched& launched, const engine::StepResult& result, int steps_back) {
   if (!result.update.skipped && std::isfinite(result.loss)) return;
   const int64_t step = launched.step;
-  const std::string what = result.update.skipped ? fmt::format("step {}: the gradient of {} is not finite (loss {})",
-                                                               step, where_not_finite(result.update), result.loss)
+  const std::string what = result.update.skipped ? fmt::format("step {}: {} is not finite (loss {})", step,
+                                                               where_not_finite(result.update), result.loss)
                                                  : fmt::format("step {}: the loss is not finite", step);
   telemetry_.emit(Event{.name = event::kNonFinite, .step = step, .reason = what});
-  if (run_.on_non_finite == "stop") {
+  if (run_.on_non_finite == config::OnNonFinite::stop) {
     const std::string saved = result.update.skipped ? save_good_weights(launched, steps_back) : "";
-    fail(ErrorKind::internal,
-         "{}; the weights are those before this step{}. Lower model.optim.lr, look at the data, or go on with "
-         "resilience.on_non_finite=skip",
-         what, saved.empty() ? "" : ", saved in " + saved);
+    throw Error(ErrorKind::non_finite,
+                fmt::format("{}; the weights are those before this step{}. Lower model.optim.lr, look at the data, or "
+                            "go on with resilience.on_non_finite=skip",
+                            what, saved.empty() ? "" : ", saved in " + saved),
+                {.parameter = result.update.parameter});
   }
   ++summary_.skipped_steps;
   observe::log_warning(what + "; the update was skipped");
@@ -182,6 +202,7 @@ void Trainer::note_monitored(const char* name, double value) {
 
 void Trainer::validate() {
   settle();
+  page_.enter(Section::validate);
   Span span(telemetry_, event::kValidation, state_.step);
   data::BatcherOptions options = batcher_options(run_, parts_.vocabulary, engine_);
   options.read_ahead_until = run_.trainer.limit_val_batches * run_.model.global_batch_size;
@@ -197,6 +218,8 @@ void Trainer::validate() {
 
 void Trainer::save() {
   settle();
+  page_.enter(Section::save);
+  pass_failpoint("train.save");
   const double begin = monotonic_seconds();
   if (summary_.train_loss) note_monitored(metric::kTrainLoss, *summary_.train_loss);
   {
@@ -208,6 +231,7 @@ void Trainer::save() {
 }
 
 void Trainer::save_at_end() {
+  page_.enter(Section::save);
   if (summary_.train_loss) note_monitored(metric::kTrainLoss, *summary_.train_loss);
   const Span span(telemetry_, event::kCheckpointSave, state_.step);
   parts_.writer->save_at_end(state_, telemetry_);

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "config/run_config.h"
-#include "core/process/progress.h"
+#include "core/process/status_page.h"
 #include "core/telemetry.h"
 #include "data/batch.h"
 #include "data/order/dataset.h"
@@ -27,6 +27,7 @@ class Trainer {
     const config::Run& run;
     engine::Engine& engine;
     Telemetry& telemetry;
+    StatusPage& page;  // of this rank
     const data::Dataset& train_data;
     const data::Dataset* validation_data = nullptr;  // null: no validation
     data::Vocabulary vocabulary;
@@ -58,6 +59,8 @@ class Trainer {
 
   bool should_stop() const;
   bool validation_due() const;
+  // Names this rank's fp8 operands that were beyond the largest number of their type when there are more than ever.
+  void note_saturation(int64_t step, const engine::StepResult& result);
   void act_on_non_finite(const Launched& launched, const engine::StepResult& result, int steps_back);
   // Saves the weights as they were before a step whose gradient was not finite. Where they are; empty: nowhere.
   std::string save_good_weights(const Launched& failed, int steps_back);
@@ -72,16 +75,17 @@ class Trainer {
   const config::Run& run_;
   engine::Engine& engine_;
   Telemetry& telemetry_;
+  StatusPage& page_;
   checkpoint::RunState state_;
   data::Batcher batcher_;
   StepMetrics metrics_;
   StopRequest stop_;
   observe::ProfileWindow profile_;
-  Progress progress_;
   Summary summary_;
   std::optional<Launched> launched_;
   double mark_ = 0.0;              // where the time of the next report begins
   double checkpoint_stall_ = 0.0;  // seconds that saving held up the loop since the last report
+  size_t most_saturated_ = 0;      // operands of this rank in one step
   bool stop_agreed_ = false;
   bool save_agreed_ = false;  // a save by time is due
 };

@@ -1,6 +1,6 @@
 #include "train/tuned_files.h"
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "core/device.h"
 #include "data/tokenizer/tokenizer.h"
 #include "ops/tuning.h"
@@ -10,19 +10,31 @@
 #include "plan/run_request.h"
 #include "train/bench/random_batch.h"
 #include "train/run/run_files.h"
-#include "train/run/tiers.h"
 
 namespace megalith::train {
 
-void check_device(const config::Run& run, const engine::StageRequest& request) {
+namespace {
+
+void require_fp8() {
+  const Accelerator gpu = find_accelerators().at(0);
+  if (multiplies_fp8(gpu.architecture)) return;
+  user_error(
+      "model.fp8: the GPU ({}, {}) multiplies no fp8, which takes compute capability 8.9 or more; set model.fp8=false",
+      gpu.name, gpu.architecture);
+}
+
+}  // namespace
+
+void check_device(const config::Run& run, const engine::StageRequest& request, const Tiers& tiers) {
   if (request.device == Device::cpu) {
     const plan::RanksOnHost ranks{.ranks = run.trainer.devices, .saves = run.exp_manager.create_checkpoint_callback};
     std::optional<HostMemory> memory = host_memory();
     if (!memory) return;
-    if (ranks.saves) memory->available += reusable_memory(tiers_of(run, 0));
+    if (ranks.saves) memory->available += reusable_memory(tiers);
     return plan::require_fit(request, ranks, *memory);
   }
-  if (run.trainer.accelerator == "gpu") require_accelerator();
+  if (run.trainer.accelerator == config::Accelerator::gpu) require_accelerator();
+  if (run.model.fp8) require_fp8();
   const DeviceMemory memory = device_memory();
   plan::require_fit(request, memory.total - memory.used);
 }
@@ -51,7 +63,7 @@ ops::TuningCounts compile(const config::Run& run, comm::World& world) {
   plan::check_layout(run, vocabulary.size);
   if (plan::device_of(run.trainer) == Device::cpu) return {};
   const engine::StageRequest request = plan::stage_request(run, vocabulary.size);
-  check_device(run, request);
+  check_device(run, request, tiers_of(run, world.rank()));
   engine::Engine engine(plan::training_options(run, vocabulary.size), world,
                         plan::memory_of_rank(request, world.rank()).arenas);
   engine.initialise(static_cast<uint64_t>(run.model.seed));

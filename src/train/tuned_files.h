@@ -4,11 +4,13 @@
 
 #include "engine/engine.h"
 #include "ops/tuning.h"
+#include "train/run/tiers.h"
 
 namespace megalith::train {
 
 // Refuses a device that is not there and a model that does not fit it, be it a GPU or the memory of this machine.
-void check_device(const config::Run& run, const engine::StageRequest& request);
+// `tiers`: this node's, where earlier starts may have left memory that this one can use again.
+void check_device(const config::Run& run, const engine::StageRequest& request, const Tiers& tiers);
 
 // Chooses how a GPU computes each operation of a run: as the run already did, so that a resumed one computes as before;
 // else as in the cache that all runs of this user share; else by timing. Rank 0 reads and writes the files.

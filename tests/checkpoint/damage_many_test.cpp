@@ -6,8 +6,8 @@
 #include <random>
 
 #include "checkpoint/example_ranks.h"
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "temp_dir.h"
 
 namespace megalith::checkpoint {
@@ -141,7 +141,7 @@ TEST_F(ManyShards, DamageOnOneTierIsServedFromTheOtherAndOnBothRefused) {
   fs::copy(step(), good.path(), fs::copy_options::recursive);
   const auto open = [&] {
     return Loaded("both tiers", manifest, [&](const ShardInfo& shard) {
-      return std::vector<Place>{places[0] / shard.file, places[1] / shard.file};
+      return std::vector<ShardPlace>{places[0] / shard.file, places[1] / shard.file};
     });
   };
   for (int64_t trial = 0; trial < trials(); ++trial) {
@@ -152,7 +152,7 @@ TEST_F(ManyShards, DamageOnOneTierIsServedFromTheOtherAndOnBothRefused) {
     Loaded served = open();
     EXPECT_TRUE(test::holds_example(served, kStep, kRanks)) << what;
     served.verify();
-    for (const BadPlace& bad : served.bad_places()) EXPECT_EQ(bad.file.parent_path(), places[0]) << what;
+    for (const BadShardPlace& bad : served.bad_places()) EXPECT_EQ(bad.file.parent_path(), places[0]) << what;
     EXPECT_EQ(served.bad_places().empty(), kind == Kind::missing) << what;
 
     const auto kind_there = static_cast<Kind>(pick(kKinds));

@@ -58,9 +58,9 @@ class LoadedOfManyShards : public ::testing::Test {
 
   Loaded open() {
     return Loaded("node", manifest_, [this](const ShardInfo& shard) {
-      const Place file(files_.at(shard.file));
-      return std::vector<Place>{
-          Place(file.name, [this, file] { return std::make_unique<CountedSource>(file.open(), open_, most_); })};
+      const ShardPlace file(files_.at(shard.file));
+      return std::vector<ShardPlace>{
+          ShardPlace(file.name, [this, file] { return std::make_unique<CountedSource>(file.open(), open_, most_); })};
     });
   }
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/example_ranks.h"
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "core/process/failpoint.h"
 #include "expect_error.h"
 #include "temp_dir.h"
@@ -47,7 +47,7 @@ TEST(PartStore, PartsOfAllRanksMakeACheckpoint) {
     places[part.manifest.shards.front().file] = part.shard;
   }
   Loaded loaded("node", merge(parts, "node"),
-                [&](const ShardInfo& shard) { return std::vector<Place>{places.at(shard.file)}; });
+                [&](const ShardInfo& shard) { return std::vector<ShardPlace>{places.at(shard.file)}; });
   EXPECT_TRUE(test::holds_example(loaded, 20, kRanks));
 }
 
@@ -120,8 +120,8 @@ TEST(MemoryParts, CountWhileTheirManifestIsThere) {
     const ExampleRank example({.rank = rank, .ranks = kRanks}, 20);
     File::create_new(memory.shard_of(rank)).write(example.image().memory());
     EXPECT_EQ(std::ssize(memory.list()), rank);
-    memory.commit(example.state(), example.place(), example.image().pieces(),
-                  digests_of(example.image().memory(), pool));
+    memory.commit(example.state(), example.place(),
+                  {.pieces = example.image().pieces(), .digests = digests_of(example.image().memory(), pool)});
   }
   EXPECT_EQ(memory.list().size(), 2u);
   memory.revoke(0);
@@ -130,6 +130,27 @@ TEST(MemoryParts, CountWhileTheirManifestIsThere) {
   EXPECT_TRUE(fs::exists(memory.shard_of(0)));
   memory.remove(0);
   memory.remove(1);
+  EXPECT_EQ(directory.files(), 0);
+}
+
+TEST(MemoryParts, HoldTwoImagesOfARankByTurns) {
+  const TempDir directory;
+  const MemoryParts memory(directory.path());
+  ThreadPool pool(1);
+  EXPECT_EQ(memory.steps_of(0, "run-1"), (std::vector<int64_t>{-1, -1}));
+  for (const int64_t image : {0, 1}) {
+    const ExampleRank example({.rank = 0, .ranks = kRanks}, 20 + image);
+    File::create_new(memory.shard_of(0, image)).write(example.image().memory());
+    memory.commit(
+        example.state(), example.place(),
+        {.pieces = example.image().pieces(), .digests = digests_of(example.image().memory(), pool), .image = image});
+  }
+  EXPECT_EQ(memory.steps_of(0, "run-1"), (std::vector<int64_t>{20, 21}));
+  EXPECT_EQ(memory.steps_of(1, "run-1"), (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(memory.steps_of(0, "run-2"), (std::vector<int64_t>{-1, -1}));
+  memory.revoke(0, 1);
+  EXPECT_EQ(memory.steps_of(0, "run-1"), (std::vector<int64_t>{20, -1})) << "one is there while the other is made";
+  memory.remove(0);
   EXPECT_EQ(directory.files(), 0);
 }
 

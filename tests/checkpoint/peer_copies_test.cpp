@@ -52,7 +52,7 @@ class PeerCopiesTest : public ::testing::Test {
   std::set<std::pair<int64_t, int64_t>> held_by(int64_t node) const {
     std::set<std::pair<int64_t, int64_t>> held;
     for (const HeldPart& part : PartStore(copies_of_node(node)).list()) {
-      Loaded(part.shard, part.manifest, [&](const ShardInfo&) { return std::vector<Place>{part.shard}; }).verify();
+      Loaded(part.shard, part.manifest, [&](const ShardInfo&) { return std::vector<ShardPlace>{part.shard}; }).verify();
       held.emplace(part.manifest.state.step, part.manifest.part->rank);
     }
     return held;

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/store.h"
 #include "temp_dir.h"
 

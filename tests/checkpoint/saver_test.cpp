@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "checkpoint/example_ranks.h"
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/savers.h"
 #include "core/clock.h"
 #include "core/process/failpoint.h"
@@ -231,7 +231,7 @@ TEST(Saver, KeepsACopyInMemoryUntilItIsRevoked) {
   for (const HeldPart& part : memory.list()) parts.push_back(part.manifest);
   ASSERT_EQ(parts.size(), 2u);
   Loaded loaded("memory", merge(parts, "memory"),
-                [&](const ShardInfo& shard) { return std::vector<Place>{memory.directory() / shard.file}; });
+                [&](const ShardInfo& shard) { return std::vector<ShardPlace>{memory.directory() / shard.file}; });
   EXPECT_TRUE(test::holds_example(loaded, 10, 2));
 
   test::overwrite(memory.shard_of(2), "of a run that had three ranks");

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 
@@ -117,7 +117,7 @@ TEST(Store, AShardIsReadFromThePlaceThatHasIt) {
   test::overwrite(damaged, bytes);
   fs::remove(near.directory_of(5) / whole.shards[2].file);
   Loaded loaded("step 5", whole, [&](const ShardInfo& shard) {
-    return std::vector<Place>{near.directory_of(5) / shard.file, far.directory_of(5) / shard.file};
+    return std::vector<ShardPlace>{near.directory_of(5) / shard.file, far.directory_of(5) / shard.file};
   });
   float values[kRows * kColumns];
   loaded.load_tensor(TensorKind::master, "w", Tensor(values, DType::f32, {kRows, kColumns}));

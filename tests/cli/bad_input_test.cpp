@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "core/process/exit_codes.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -70,7 +71,7 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
        2,
        {"good_text_document", "100"}},
       {"run directory under a file", mock + "exp_manager.explicit_log_dir=text.txt/run", 2, {"text.txt/run"}},
-      {"full disk", mock + "resilience.failpoints=[checkpoint.before_manifest=io]", 1, {"checkpoint"}},
+      {"full disk", mock + "resilience.failpoints=[checkpoint.before_manifest=io]", kExitIo, {"checkpoint"}},
       {"no such checkpoint", "generate --checkpoint nowhere", 2, {"nowhere"}},
       {"negative temperature", "generate --checkpoint run --temperature -1", 2, {"--temperature"}},
   };
@@ -83,6 +84,27 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
                                                                << outcome.output;
     }
   }
+}
+
+TEST_F(BadInput, WhatAMonitorSaysIsChecked) {
+  const std::string train = std::string(kTiny) + "model.data.data_impl=mock";
+  const std::string good = "MEGALITH_NODE=a MEGALITH_RUN=0123456789abcdef MEGALITH_GENERATION=2 ";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases{
+      {"MEGALITH_NODE=a MEGALITH_GENERATION=2", {"MEGALITH_RUN"}},
+      {good, {"MEGALITH_LINEAGE"}},
+      {good + "MEGALITH_LINEAGE=1:none", {"MEGALITH_GENERATION is 2", "MEGALITH_LINEAGE"}},
+      {good + "MEGALITH_LINEAGE=2:none MEGALITH_HOLDERS_FILE=text.txt", {"text.txt", "0600"}}};
+  for (const auto& [variables, words] : cases) {
+    const Outcome outcome = run_program(train, path(), variables);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+    for (const std::string& word : words) EXPECT_NE(outcome.output.find(word), std::string::npos) << outcome.output;
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
+  }
+  std::filesystem::create_directories(dir_ / "run/control");
+  std::ofstream(dir_ / "run/control/roster-000001.json") << "{}";
+  const Outcome refused = run_program(train, path());
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_NE(refused.output.find("megalith supervise"), std::string::npos) << refused.output;
 }
 
 TEST_F(BadInput, ACorruptCheckpointIsNamed) {

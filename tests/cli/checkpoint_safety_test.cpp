@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/file.h"
+#include "core/process/exit_codes.h"
 #include "run_program.h"
 #include "temp_dir.h"
 
@@ -226,7 +227,7 @@ TEST_F(CheckpointSafety, DirectoriesAreTriedOutBeforeTheFirstStep) {
 TEST_F(CheckpointSafety, GoodWeightsAreSavedWhenAGradientIsNotFinite) {
   const std::string explode = "model.optim.lr=1e30 model.optim.sched.name=constant trainer.max_steps=20 ";
   const Outcome outcome = run(training("run", explode));
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_EQ(outcome.exit_code, kExitNonFinite) << outcome.output;
   const std::vector<std::string> steps = steps_in("run/checkpoints");
   ASSERT_EQ(steps.size(), 1u) << outcome.output;
   EXPECT_NE(outcome.output.find("is not finite"), std::string::npos);
@@ -238,7 +239,7 @@ TEST_F(CheckpointSafety, GoodWeightsAreSavedWhenAGradientIsNotFinite) {
   const size_t at = outcome.output.find("megalith: step ");
   ASSERT_NE(at, std::string::npos) << outcome.output;
   const std::string failure = outcome.output.substr(at, outcome.output.find(" (loss", at) - at);
-  expect(1, failure, training("run", explode));
+  expect(kExitNonFinite, failure, training("run", explode));
 }
 
 TEST_F(CheckpointSafety, TheUmaskIsObeyed) {
@@ -316,7 +317,7 @@ TEST_F(CheckpointSafety, EachThingIsSaidOnce) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(count(outcome.output, "checkpoint of step"), 0u) << "nothing to do:\n" << outcome.output;
   outcome = run(training("failing", "resilience.failpoints=[checkpoint.before_manifest=io]"));
-  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.exit_code, kExitIo);
   EXPECT_EQ(count(outcome.output, "failpoint checkpoint.before_manifest"), 1u) << outcome.output;
   EXPECT_NE(outcome.output.find("the checkpoint of step 4 could not be saved: "), std::string::npos) << outcome.output;
 }

@@ -258,6 +258,8 @@ def small(arguments):
         return with_value(with_value(arguments, "--datasets", "2"), "--tokens", "100000")
     if verb == ["data", "decode"]:  # the ids are GPT-2's, the tokenizer is the demo's
         return [*arguments[:-1], " ".join(str(int(number) % 1000) for number in arguments[-1].split())]
+    if verb[0] == "supervise":
+        return [*with_value(with_value(arguments, "--local", "1x2"), "--spares", "0"), *SMALL_MODEL, "trainer.max_steps=2"]
     if verb == ["data", "check"] and "--min-megabytes" in arguments:
         return with_value(arguments, "--min-megabytes", "0")
     return arguments
@@ -272,8 +274,10 @@ def class_of(arguments, program, launched):
         listens = any("port=" in word for word in arguments)
         alone = not launched and "cuda" not in program and "--nproc" not in arguments
         return "run" if "--dry-run" in arguments or (at_home and alone and not listens) else "dry-run"
-    if arguments[0] == "launch" and "--render" not in arguments and arguments[1] != "profile":
-        return "parse"  # it would submit, or ask a cluster
+    if arguments[0] == "monitor":  # waits for a supervisor
+        return "parse"
+    if arguments[0] == "launch":  # else it would submit, or ask a cluster
+        return "run" if {"--render", "--rbac", "profile"} & set(arguments) else "parse"
     elsewhere = any(re.search(r"(^|=)/|://", word) for word in arguments)
     downloads = arguments[:2] == ["data", "download"]
     if elsewhere or downloads or "cuda" in program or (launched and arguments[0] == "bench"):
@@ -289,10 +293,11 @@ class Parser:
         self.keys = set(re.findall(r"^ *([a-z_]+(?:\.[a-z_0-9]+)+)", expect(0, ["train", "--help-config"], REPOSITORY), re.MULTILINE))
 
     def check(self, arguments):
-        if arguments[0] == "launch" and "--" in arguments:
-            at = arguments.index("--")
-            self.check(arguments[at + 1:])
-            arguments = [word for word in arguments[:at] if "=" not in word]  # those are the profile's
+        if arguments[0] == "launch":
+            at = [i for i, word in enumerate(arguments) if word == "--"]
+            for begin, end in zip(at, [*at[1:], len(arguments)]):
+                self.check(arguments[begin + 1:end])
+            arguments = [word for word in arguments[:(at or [len(arguments)])[0]] if "=" not in word]  # those are the profile's
         verb = tuple(arguments[:2]) if tuple(arguments[:2]) in self.helps else tuple(arguments[:1])
         if verb not in self.helps:
             raise Wrong(f"there is no verb {arguments[0]}")
@@ -300,7 +305,7 @@ class Parser:
             option = word.split("=")[0]
             if option.startswith("-") and not re.search(rf"[ ,]{option}[ ,\n]", self.helps[verb]):
                 raise Wrong(f"{' '.join(verb)} has no option {option}")
-            if re.match(r"[a-z_]+\.[a-z_.]+=", word) and option not in self.keys:
+            if verb[0] != "data" and re.match(r"[a-z_]+\.[a-z_.]+=", word) and option not in self.keys:
                 raise Wrong(f"there is no key {option}")
             if word.startswith("recipes/") and not (REPOSITORY / word).exists():
                 raise Wrong(f"there is no {word}")

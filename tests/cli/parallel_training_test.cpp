@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/process/exit_codes.h"
 #include "final_state.h"
 #include "observe/logs/event_line.h"
 #include "ranks.h"
@@ -43,7 +44,7 @@ void expect_others_name(int lost, int signal, double timeout) {
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == lost) continue;
     const std::string text = ranks.text_of(rank);
-    EXPECT_EQ(ranks.exit_code(rank), 1) << "rank " << rank << ": " << text;
+    EXPECT_EQ(ranks.exit_code(rank), kExitRankLost) << "rank " << rank << ": " << text;
     EXPECT_NE(text.find(fmt::format("rank {} (", lost)), std::string::npos) << "rank " << rank << ": " << text;
   }
 }

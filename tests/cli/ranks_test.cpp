@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/process/exit_codes.h"
 #include "ranks.h"
 #include "repository.h"
 #include "run_program.h"
@@ -25,7 +26,7 @@ void expect_others_name(int lost, int signal, double timeout, const std::vector<
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == lost) continue;
     const std::string text = ranks.text_of(rank);
-    EXPECT_EQ(ranks.exit_code(rank), 1) << text;
+    EXPECT_EQ(ranks.exit_code(rank), kExitRankLost) << text;
     EXPECT_NE(text.find("rank " + std::to_string(lost) + " ("), std::string::npos) << text;
     EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [&](const std::string& reason) {
       return text.find(reason) != std::string::npos;
@@ -45,7 +46,7 @@ TEST(Ranks, AStoppedOneIsNamedAtTheDeadline) {
 TEST(Ranks, OneThatDoesNotAppearIsNamed) {
   const Outcome outcome =
       run_program("bench comm --accelerator cpu --start-timeout 0.5", ".", "RANK=0 WORLD_SIZE=3 MASTER_PORT=29417");
-  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.exit_code, kExitRankLost);
   EXPECT_NE(outcome.output.find("of 3 ranks did not appear within 0.5 s: 1, 2"), std::string::npos) << outcome.output;
 }
 
@@ -66,7 +67,7 @@ TEST(Ranks, ALaunchThatLosesOneFailsAndSaysWhich) {
                                           "set -- $(cat /proc/$launcher/task/$launcher/children); kill -9 $2; "
                                           "wait $launcher; code=$?; cat out; exit $code",
                                       dir.path().string());
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_EQ(outcome.exit_code, kExitInternal) << outcome.output;
   EXPECT_NE(outcome.output.find("rank 1 was ended by signal 9"), std::string::npos) << outcome.output;
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/file.h"
+#include "core/process/exit_codes.h"
 #include "repository.h"
 #include "run_program.h"
 #include "temp_dir.h"
@@ -126,7 +127,7 @@ TEST_F(Start, AReportThatCannotBeWrittenIsAWarning) {
 
 TEST_F(Start, AFailureIsInTheLogsTheReportAndTheEvents) {
   const std::string words = "the gradient of";
-  expect(run(mock("model.optim.lr=1e30 model.optim.sched.name=constant trainer.max_steps=9")), 1, {words});
+  expect(run(mock("model.optim.lr=1e30 model.optim.sched.name=constant trainer.max_steps=9")), kExitNonFinite, {words});
   for (const char* file : {"run/nemo_error_logs.txt", "run/nemo_log_globalrank-0_localrank-0.txt", "run/report.html",
                            "run/events.jsonl"}) {
     EXPECT_TRUE(holds(text_of(file), words)) << file;

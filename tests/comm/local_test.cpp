@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "comm/collective_cases.h"
@@ -135,6 +136,34 @@ TEST(Local, ATimeOutNamesGroupCallAndWhoDidNotArrive) {
     EXPECT_EQ(message.find("rank 2 ("), message.rfind("rank 2 ("));
     expect_parts(error_of(ErrorKind::comm, [&] { group->barrier(stream).wait(stream); }), {"'tp' failed before"});
     ++ended;
+  });
+}
+
+// Programs need not read the message.
+TEST(Local, AFailureHasTheGroupTheCallAndTheRanksOfTheWorld) {
+  std::atomic<bool> ended{false};
+  run_local_ranks(4, [&](World& world) {
+    if (world.rank() == 0) return;  // gone, of another group
+    CpuStream stream;
+    const auto group = world.make_group("dp", {1, 2, 3});
+    if (world.rank() != 1) {
+      while (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return;
+    }
+    Values values(DType::f32, 10);
+    std::optional<Error> first;
+    for (int call = 0; call < 2; ++call) {
+      try {
+        group->all_reduce(stream, values.tensor(), Reduction::sum, 0.2).wait(stream);
+      } catch (const Error& error) {
+        if (call == 0) first.emplace(error);
+        EXPECT_EQ(error.facts().ranks, (std::vector<int>{2, 3}));
+        EXPECT_EQ(error.facts().group, "dp");
+        EXPECT_EQ(error.facts().call, "all_reduce");
+      }
+    }
+    ended = true;
+    EXPECT_TRUE(first);
   });
 }
 

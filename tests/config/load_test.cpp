@@ -57,7 +57,7 @@ resilience:
   failpoints: ["checkpoint.write=io@3"]
 )");
   EXPECT_EQ(run.name, "try");
-  EXPECT_EQ(run.trainer.precision, "32");
+  EXPECT_EQ(word_of(run.trainer.precision), "32");
   EXPECT_EQ(run.trainer.max_steps, 1000);
   EXPECT_EQ(run.trainer.max_time, "00:01:00:00");
   EXPECT_FALSE(run.trainer.deterministic);
@@ -67,7 +67,7 @@ resilience:
   EXPECT_EQ(run.model.data.data_prefix, (std::vector<std::string>{"1.0", "data/x_text_document"}));
   EXPECT_EQ(run.model.optim.betas, (std::vector<double>{0.9, 0.98}));
   EXPECT_EQ(run.model.optim.sched.warmup_steps, 1000);
-  EXPECT_EQ(run.on_non_finite, "skip");
+  EXPECT_EQ(word_of(run.on_non_finite), "skip");
   EXPECT_EQ(run.failpoints, (std::vector<std::string>{"checkpoint.write=io@3"}));
 }
 
@@ -118,13 +118,13 @@ TEST(Load, KeysOfPublicRecipesAreKnown) {
   validate(run);
   EXPECT_EQ(run.model.num_layers, 96);
   EXPECT_EQ(run.model.virtual_pipeline_model_parallel_size, 2);
-  EXPECT_EQ(run.trainer.precision, "bf16");
+  EXPECT_EQ(word_of(run.trainer.precision), "bf16");
   EXPECT_EQ(run.model.optim.sched.warmup_steps, 115);
   EXPECT_TRUE(run.model.wrap_with_zero);
 
   EXPECT_GT(report.ignored.size(), 50u);
   expect_parts(describe(report),
-               {"model.mcore_gpt, model.transformer_engine (there is one implementation)", "fp8_margin"});
+               {"model.mcore_gpt, model.transformer_engine (there is one implementation)", "fp8_interval"});
 }
 
 TEST(Load, DataOfEachSplitAsNemoWritesIt) {
@@ -140,7 +140,9 @@ TEST(Load, DataOfEachSplitAsNemoWritesIt) {
 
 TEST(Load, RefusedKeysSayWhy) {
   const std::vector<std::pair<std::string, std::string>> refused = {
-      {"model.fp8=true", "fp8 is not supported yet; set model.fp8=false or precision bf16"},
+      {"model.fp8_wgrad=false", "weight gradients are fp8 GEMMs as well"},
+      {"model.reduce_amax=false", "the same scale"},
+      {"model.fp8_dot_product_attention=true", "attention computes in bf16"},
       {"model.rotary_percentage=0.5", "whole heads"},
       {"model.headscale=true", "not supported"},
       {"model.transformer_block_type=post_ln", "pre_ln"},
@@ -176,7 +178,7 @@ TEST(Load, HarmlessValuesOfRefusedKeys) {
   LoadReport report;
   load_text(
       "",
-      {"model.fp8=False", "model.rotary_percentage=1", "model.rotary_percentage=1.0", "model.fp8=no",
+      {"model.fp8_wgrad=True", "model.rotary_percentage=1", "model.rotary_percentage=1.0", "model.fp8_output_proj=no",
        "trainer.fast_dev_run=0", "model.rampup_batch_size=null", "model.num_moe_experts=null", "model.window_size=[]"},
       &report);
   EXPECT_TRUE(report.ignored.empty());
@@ -211,8 +213,8 @@ TEST(Load, UnknownKeysSuggestTheNearest) {
 }
 
 TEST(Load, AllProblemsAtOnce) {
-  expect_parts(error_of("trainer: {max_step: 3, devices: x}\nmodel: {fp8: true}"),
-               {"3 problems", "trainer.max_step", "trainer.devices", "model.fp8"});
+  expect_parts(error_of("trainer: {max_step: 3, devices: x}\nmodel: {fp8_wgrad: false}"),
+               {"3 problems", "trainer.max_step", "trainer.devices", "model.fp8_wgrad"});
 }
 
 TEST(Load, VersionsOfStoredConfigs) {

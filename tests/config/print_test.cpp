@@ -23,10 +23,15 @@ void expect_same(Run a, Run b) {
   const auto left = keys_of(a);
   const auto right = keys_of(b);
   for (size_t i = 0; i < left.size(); ++i) {
-    const bool same = std::visit(
-        [&](auto* field) { return *field == *std::get<std::remove_reference_t<decltype(field)>>(right[i].field); },
-        left[i].field);
-    EXPECT_TRUE(same) << left[i].path;
+    const auto equals = [&]<class T>(const T& field) {
+      const T& other = std::get<T>(right[i].field);
+      if constexpr (std::is_same_v<T, Choice>) {
+        return field.word(field.value) == other.word(other.value);
+      } else {
+        return *field == *other;
+      }
+    };
+    EXPECT_TRUE(std::visit(equals, left[i].field)) << left[i].path;
   }
 }
 
@@ -40,13 +45,19 @@ TEST(Print, EveryFieldRoundTrips) {
   for (const Key& key : keys_of(run)) {
     ++n;
     if (auto* const* flag = std::get_if<bool*>(&key.field)) **flag = !**flag;
-    if (auto* const* number = std::get_if<int64_t*>(&key.field)) **number = 1000 + n;
-    if (auto* const* number = std::get_if<double*>(&key.field)) **number = 1.0 / 3 + n * 1e-7;
+    if (auto* const* number = std::get_if<int64_t*>(&key.field))
+      **number = static_cast<int64_t>(std::clamp(1000.0 + n, key.range.low, key.range.high));
+    if (auto* const* number = std::get_if<double*>(&key.field))
+      **number = std::max(0.0, key.range.low) + 1.0 / 3 + n * 1e-7;
     if (auto* const* text = std::get_if<std::string*>(&key.field))
       **text = fmt::format("a: \"{}\" #\\ \x01\xc3\xa9${{", n);
-    if (auto* const* list = std::get_if<std::vector<int64_t>*>(&key.field)) **list = {7, -1, 1000 + n};
-    if (auto* const* list = std::get_if<std::vector<double>*>(&key.field)) **list = {1e-5, -2, 3e300};
+    if (auto* const* list = std::get_if<std::vector<int64_t>*>(&key.field)) **list = {7, 0, 1000 + n};
+    if (auto* const* list = std::get_if<std::vector<double>*>(&key.field)) **list = {1e-5, 1.0 / 3, 5e-324};
     if (auto* const* list = std::get_if<std::vector<std::string>*>(&key.field)) **list = {"null", "", "1.0", "x, y]"};
+    if (const auto* choice = std::get_if<Choice>(&key.field)) {
+      const std::string words = choice->words();
+      EXPECT_TRUE(choice->assign(choice->value, words.substr(words.rfind(' ') + 1))) << words;
+    }
   }
   // An interpolation mark in a text cannot be written; take it out again.
   for (const Key& key : keys_of(run)) {
@@ -89,7 +100,7 @@ TEST(Print, WhatWasDerivedIsDerivedAnew) {
   EXPECT_EQ(with({"model.encoder_seq_length=64"}).model.data.seq_length, 64);
   EXPECT_EQ(with({"trainer.max_steps=60"}).model.optim.sched.max_steps, 60);
   EXPECT_EQ(with({"name=y"}).exp_manager.explicit_log_dir, "runs/y");
-  EXPECT_EQ(with({"model.data.data_prefix=[p]"}).model.data.data_impl, "mmap");
+  EXPECT_EQ(word_of(with({"model.data.data_prefix=[p]"}).model.data.data_impl), "mmap");
   EXPECT_FALSE(with({"model.fsdp=false"}).model.wrap_with_zero);
   EXPECT_EQ(with({"model.hidden_size=1536"}).model.ffn_hidden_size, 6144);
   EXPECT_EQ(with({"model.hidden_size=1536"}).model.kv_channels, 32) << "it was set";
@@ -97,17 +108,17 @@ TEST(Print, WhatWasDerivedIsDerivedAnew) {
 
 TEST(Print, NestedYaml) {
   const std::string yaml = to_yaml(config::Run{});
-  expect_parts(
-      yaml, {"config_version: 2\nname: megalith\n", "trainer:\n  accelerator: auto\n  precision: \"32\"\n",
-             "  max_time: null\n", "\nmodel:\n  micro_batch_size: 1\n", "  optim:\n    name: adamw\n",
-             "    betas: [0.9, 0.95]\n", "    sched:\n      name: CosineAnnealing\n",
-             "  step_timing_kwargs:\n    buffer_size: 5\n", "resilience:\n  on_non_finite: stop\n  failpoints: []\n"});
+  expect_parts(yaml, {"config_version: 2\nname: megalith\n", "trainer:\n  accelerator: auto\n  precision: \"32\"\n",
+                      "  max_time: null\n", "\nmodel:\n  micro_batch_size: 1\n", "  optim:\n    name: adamw\n",
+                      "    betas: [0.9, 0.95]\n", "    sched:\n      name: CosineAnnealing\n",
+                      "  step_timing_kwargs:\n    buffer_size: 5\n",
+                      "resilience:\n  on_non_finite: stop\n  failpoints: []\n  num_spare_nodes: 0\n"});
   EXPECT_EQ(yaml.find("model:\n"), yaml.rfind("\nmodel:\n") + 1);
 }
 
 TEST(Print, FlattenIsNemosParameterRecord) {
   config::Run run;
-  run.trainer.precision = "bf16";
+  run.trainer.precision = Precision::bf16;
   run.model.data.data_prefix = {"1.0", "x"};
   std::map<std::string, nlohmann::ordered_json> record;
   for (const auto& [key, value] : flatten(run)) {
@@ -129,7 +140,7 @@ TEST(Print, HelpNamesEveryKey) {
   const std::string help = describe_keys();
   config::Run run;
   for (const Key& key : keys_of(run)) expect_parts(help, {fmt::format("  {}: ", key.path), std::string(key.help)});
-  expect_parts(help, {"model.mcore_gpt: ", "model.fp8 [false]: "});
+  expect_parts(help, {"model.mcore_gpt: ", "model.fp8_wgrad [true]: "});
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/validate.h"
@@ -35,7 +35,7 @@ TEST(Recipes, AllAreValidAndSetOnlyImplementedKeys) {
     EXPECT_TRUE(report.ignored.empty()) << describe(report);
     EXPECT_EQ(run.name, entry.path().stem());
     EXPECT_GT(run.model.tokenizer.vocab_size, 0);
-    EXPECT_EQ(run.model.data.data_impl, "mock");
+    EXPECT_EQ(word_of(run.model.data.data_impl), "mock");
     config::Run again = load(std::vector<Source>{{"printed", to_yaml(run)}}, {});
     validate(again);
     EXPECT_EQ(to_yaml(again), to_yaml(run));
@@ -68,7 +68,7 @@ TEST(Recipes, TakeOverridesAsInTheDocs) {
   const config::Run run =
       recipe("gpt3-125m", {"trainer.max_steps=100", "model.data.data_prefix=[1.0,data/my-gpt3_00_text_document]"});
   EXPECT_EQ(run.trainer.max_steps, 100);
-  EXPECT_EQ(run.model.data.data_impl, "mmap");
+  EXPECT_EQ(word_of(run.model.data.data_impl), "mmap");
   EXPECT_EQ(compute_dtype(run.trainer), DType::f32);
   EXPECT_EQ(recipe("gpt3-175b-dgxc", {"training.trainer.num_nodes=32", "training.model.global_batch_size=512"})
                 .trainer.num_nodes,

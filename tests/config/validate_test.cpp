@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/derived.h"
 #include "config/load.h"
 #include "expect_error.h"
 
@@ -31,22 +32,34 @@ TEST(Validate, OneSpellingPerChoice) {
       valid({"trainer.precision=bf16-mixed", "trainer.accelerator=cuda", "model.activation=fast-swiglu",
              "model.normalization=RMSNorm", "model.optim.sched.name=cosineannealing",
              "model.optim.name=distributed_fused_adam", "model.activations_checkpoint_granularity=none"});
-  EXPECT_EQ(run.trainer.precision, "bf16");
-  EXPECT_EQ(run.trainer.accelerator, "gpu");
-  EXPECT_EQ(run.model.activation, "swiglu");
-  EXPECT_EQ(run.model.normalization, "rmsnorm");
-  EXPECT_EQ(run.model.optim.sched.name, "CosineAnnealing");
-  EXPECT_EQ(run.model.activations_checkpoint_granularity, "");
+  EXPECT_EQ(word_of(run.trainer.precision), "bf16");
+  EXPECT_EQ(word_of(run.trainer.accelerator), "gpu");
+  EXPECT_EQ(word_of(run.model.activation), "swiglu");
+  EXPECT_EQ(word_of(run.model.normalization), "rmsnorm");
+  EXPECT_EQ(word_of(run.model.optim.sched.name), "CosineAnnealing");
+  EXPECT_EQ(word_of(run.model.activations_checkpoint_granularity), "");
   EXPECT_TRUE(run.model.wrap_with_zero);
   for (const char* name : {"constant", "linear", "WSD"}) {
-    EXPECT_EQ(valid({std::string("model.optim.sched.name=") + name}).model.optim.sched.name, name);
+    EXPECT_EQ(word_of(valid({std::string("model.optim.sched.name=") + name}).model.optim.sched.name), name);
   }
-  EXPECT_EQ(valid({"trainer.precision=32-true"}).trainer.precision, "32");
+  EXPECT_EQ(word_of(valid({"trainer.precision=32-true"}).trainer.precision), "32");
+}
+
+TEST(Validate, PrecisionHasManyNames) {
+  for (const std::string name : {"32", "32-true", "FP32"})
+    EXPECT_EQ(compute_dtype(valid({"trainer.precision=" + name}).trainer), DType::f32);
+  for (const std::string name : {"bf16", "bf16-mixed", "bf16-true", "BF16"})
+    EXPECT_EQ(compute_dtype(valid({"trainer.precision=" + name}).trainer), DType::bf16);
+  for (const std::string name : {"16", "16-mixed", "fp16"}) {
+    expect_parts(user_error_of([&] { valid({"trainer.precision=" + name}); }),
+                 {"`trainer.precision`=" + name + " is not supported, nor is fp16 under another name: use 32, bf16"});
+  }
 }
 
 TEST(Validate, AutoDataFollowsThePrefix) {
-  EXPECT_EQ(valid({"model.data.data_impl=auto"}).model.data.data_impl, "mock");
-  EXPECT_EQ(valid({"model.data.data_impl=auto", "model.data.data_prefix=[1.0,x]"}).model.data.data_impl, "mmap");
+  EXPECT_EQ(word_of(valid({"model.data.data_impl=auto"}).model.data.data_impl), "mock");
+  EXPECT_EQ(word_of(valid({"model.data.data_impl=auto", "model.data.data_prefix=[1.0,x]"}).model.data.data_impl),
+            "mmap");
 }
 
 TEST(Validate, Sinks) {
@@ -82,11 +95,11 @@ TEST(Validate, ParallelChoicesHaveOneSpelling) {
   const config::Run run = valid({"model.virtual_pipeline_model_parallel_size=null", "model.pipeline_schedule=ZB-H1",
                                  "model.optim.grad_sync_dtype=torch.bfloat16", "model.optim.bucket_cap_mb=220"});
   EXPECT_EQ(run.model.virtual_pipeline_model_parallel_size, 1);
-  EXPECT_EQ(run.model.pipeline_schedule, "zero_bubble");
-  EXPECT_EQ(run.model.optim.grad_sync_dtype, "bf16");
+  EXPECT_EQ(word_of(run.model.pipeline_schedule), "zero_bubble");
+  EXPECT_EQ(word_of(run.model.optim.grad_sync_dtype), "bf16");
   EXPECT_EQ(run.model.optim.bucket_cap_mb, 220);
-  EXPECT_EQ(valid({}).model.optim.grad_sync_dtype, "fp32");
-  EXPECT_EQ(valid({}).model.pipeline_schedule, "1f1b");
+  EXPECT_EQ(word_of(valid({}).model.optim.grad_sync_dtype), "fp32");
+  EXPECT_EQ(word_of(valid({}).model.pipeline_schedule), "1f1b");
   EXPECT_EQ(valid({}).trainer.communication_timeout, 600.0);
 }
 
@@ -96,18 +109,18 @@ TEST(Validate, ShardedWeightsShardTheOptimizerToo) {
 
 TEST(Validate, RecomputeMethodBelongsToFull) {
   const Model plain = valid({"model.activations_checkpoint_granularity=full"}).model;
-  EXPECT_EQ(plain.activations_checkpoint_method, "uniform");
+  EXPECT_EQ(word_of(plain.activations_checkpoint_method), "uniform");
   EXPECT_EQ(plain.activations_checkpoint_num_layers, 1);
   const Model block = valid({"model.activations_checkpoint_granularity=full",
                              "model.activations_checkpoint_method=block", "model.activations_checkpoint_num_layers=3"})
                           .model;
-  EXPECT_EQ(block.activations_checkpoint_method, "block");
+  EXPECT_EQ(word_of(block.activations_checkpoint_method), "block");
   EXPECT_EQ(block.activations_checkpoint_num_layers, 3);
   const Model selective =
       valid({"model.activations_checkpoint_granularity=selective", "model.activations_checkpoint_method=uniform",
              "model.activations_checkpoint_num_layers=1"})
           .model;
-  EXPECT_EQ(selective.activations_checkpoint_method, "");
+  EXPECT_EQ(word_of(selective.activations_checkpoint_method), "");
   EXPECT_EQ(selective.activations_checkpoint_num_layers, 0);
 }
 
@@ -163,9 +176,14 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.position_embedding_type=alibi"}, {"alibi", "rope"}},
       {{"model.activations_checkpoint_granularity=half"}, {"null, selective, full"}},
       {{"model.data.data_impl=lazy"}, {"data_impl`=lazy"}},
-      {{"trainer.precision=16"}, {"trainer.precision=16", "use bf16"}},
+      {{"trainer.precision=16"}, {"trainer.precision`=16", "use 32, bf16"}},
       {{"trainer.accelerator=tpu"}, {"trainer.accelerator`=tpu"}},
       {{"resilience.on_non_finite=pray"}, {"resilience.on_non_finite"}},
+      {{"resilience.num_spare_nodes=-1"}, {"resilience.num_spare_nodes`=-1", "at least 0"}},
+      {{"resilience.heartbeat_timeout_s=0"}, {"resilience.heartbeat_timeout_s`=0", "above 0"}},
+      {{"resilience.heartbeat_polling_period_s=0.5"}, {"heartbeat_polling_period_s`=0.5", "once a second"}},
+      {{"resilience.heartbeat_timeout_s=2"},
+       {"heartbeat_timeout_s`=2", "heartbeat_polling_period_s`=1", "three times"}},
       {{"model.data.splits_string=a"}, {"model.data.splits_string"}},
       {{"model.max_position_embeddings=100"}, {"encoder_seq_length`=1024", "100 learned positions"}},
       {{"model.position_embedding_type=rope", "model.kv_channels=63"}, {"even model.kv_channels"}},
@@ -181,6 +199,25 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"model.data.data_impl=mock", "model.data.data_prefix=[x]"}, {"data_impl=mmap"}},
       {{"name=a/b"}, {"`name`='a/b'"}},
       {{"model.rope_scaling.factor=0.5"}, {"model.rope_scaling.factor"}},
+      {{"model.fp8=true"}, {"model.fp8` needs one of", "fp8_hybrid", "fp8_e4m3", "none is set"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "model.fp8_e4m3=true"}, {"both are set"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "trainer.accelerator=gpu", "trainer.precision=32"},
+       {"model.fp8` on a GPU needs trainer.precision=bf16", "not 32"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "model.hidden_size=72", "model.ffn_hidden_size=64"},
+       {"multiples of 16: model.hidden_size has 72 on each rank"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "model.ffn_hidden_size=3080"},
+       {"multiples of 16: model.ffn_hidden_size has 3080"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "model.encoder_seq_length=100", "model.micro_batch_size=1"},
+       {"tokens of a micro batch", "has 100 on each rank"}},
+      {{"model.fp8_recipe=blockwise"}, {"fp8_recipe`=blockwise is not supported yet", "delayed, tensorwise"}},
+      {{"model.fp8_recipe=mxfp8"}, {"fp8_recipe`=mxfp8 is not supported yet"}},
+      {{"model.fp8_recipe=rows"}, {"fp8_recipe`=rows", "delayed, tensorwise"}},
+      {{"model.fp8_amax_history_len=0"}, {"model.fp8_amax_history_len`=0", "at least 1"}},
+      {{"model.fp8_amax_compute_algo=median"}, {"fp8_amax_compute_algo`=median", "max, most_recent"}},
+      {{"model.fp8_margin=-1"}, {"model.fp8_margin`=-1", "at least 0"}},
+      {{"model.fp8=true", "model.fp8_hybrid=true", "model.first_last_layers_bf16=true",
+        "model.num_layers_at_end_in_bf16=12"},
+       {"first_last_layers_bf16", "1 + 12 layers", "the model has 12"}},
       {{"model.optim.sched.name=WSD", "model.optim.sched.decay_steps=1000"}, {"decay_steps`=1000", "100 steps"}},
   };
   for (const auto& [overrides, parts] : cases) {

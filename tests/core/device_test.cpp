@@ -18,6 +18,15 @@ TEST(RunsOn, ItsOwnArchitectureOrALowerMinorWithoutALetter) {
   EXPECT_FALSE(runs_on("", 9, 0));
 }
 
+TEST(MultipliesFp8, FromComputeCapability89On) {
+  EXPECT_TRUE(multiplies_fp8("sm_89"));
+  EXPECT_TRUE(multiplies_fp8("sm_90"));
+  EXPECT_TRUE(multiplies_fp8("sm_120"));
+  EXPECT_FALSE(multiplies_fp8("sm_80"));
+  EXPECT_FALSE(multiplies_fp8("sm_86"));
+  EXPECT_FALSE(multiplies_fp8(""));
+}
+
 TEST(Stream, OnTheCpuEverythingIsDoneWhenItReturns) {
   ThreadPool pool(1);
   Stream stream(pool);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "config/validate.h"
 #include "repository.h"
@@ -103,17 +103,17 @@ TEST(Flops, EverySwitchOfTheShapeCounts) {
   other.bias = false;
   EXPECT_EQ(base - parameter_count(other, 10), 2 * (24 + 8 + 16 + 8));
   other = model;
-  other.normalization = "rmsnorm";
+  other.normalization = config::Normalization::rmsnorm;
   EXPECT_EQ(base - parameter_count(other, 10), 5 * 8);
   other = model;
-  other.activation = "swiglu";
+  other.activation = config::Activation::swiglu;
   EXPECT_EQ(parameter_count(other, 10) - base, 2 * (8 * 16 + 16));
   other = model;
   other.share_embeddings_and_output_weights = false;
   EXPECT_EQ(parameter_count(other, 10) - base, 10 * 8);
   EXPECT_EQ(matmul_weights(other, 10), matmul_weights(model, 10));
   other = model;
-  other.position_embedding_type = "rope";
+  other.position_embedding_type = config::Positions::rope;
   EXPECT_EQ(base - parameter_count(other, 10), 4 * 8);
   other = model;
   other.num_query_groups = 1;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 
 namespace megalith::launch {
 

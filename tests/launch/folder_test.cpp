@@ -71,6 +71,20 @@ TEST_F(LaunchFolder, AnEarlierLaunchIsKeptBefore) {
   EXPECT_EQ(all_launches(environment_).size(), 1U);
 }
 
+TEST_F(LaunchFolder, OnlyOneLaunchesIntoItAtATime) {
+  const Launch planned = launch_in(folder_ / "run", "gpt");
+  {
+    const File claim = claim_folder(planned);
+    expect_parts(user_error_of([&] { claim_folder(planned); }), {"gpt is being launched by another process", "--name"});
+    submit(planned);
+  }
+  expect_parts(user_error_of([&] { claim_folder(planned); }), {"being launched by another process"});
+  const Launch next = launch_in(folder_ / "run", "gpt");
+  const File claim = claim_folder(next);
+  submit(next);
+  EXPECT_EQ(find_launch("gpt", environment_).number, 2);
+}
+
 TEST_F(LaunchFolder, JournalAndEndingAreTheJobs) {
   const LaunchRecord record = submit(launch_in(folder_ / "run", "gpt"));
   EXPECT_TRUE(record.journal().empty());
@@ -125,6 +139,20 @@ TEST(Storage, SeesWhatIsMounted) {
   EXPECT_EQ(storage.seen_here("/database"), std::nullopt);
   EXPECT_EQ(storage.seen_here("/runs/a"), folder.path() / "a");
   EXPECT_EQ(storage.seen_here("relative"), std::nullopt);
+}
+
+TEST(LaunchJournal, NotesEachStartAndEndOnce) {
+  const testing::TempDir folder;
+  const LaunchRecord record{.name = "gpt", .folder = folder.path()};
+  const JournalLine start{.time = "t0", .starts = true, .job = "pod-a", .detail = "n1"};
+  const JournalLine end{.time = "t1", .job = "pod-a", .code = 75, .detail = "stopped early"};
+  const JournalLine second{.time = "t2", .starts = true, .job = "pod-b", .detail = "n2"};
+  record.note({start});
+  record.note({start, end});
+  record.note({second, end});
+  EXPECT_EQ(read_text(record.file(kJournalName)),
+            "t0 start 0 pod-a n1\nt1 end 0 pod-a 75 stopped early\nt2 start 1 pod-b n2\n");
+  EXPECT_EQ(record.journal().size(), 3U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "core/rng.h"
@@ -50,14 +51,17 @@ class TinyModel {
         gradients("gradients", Device::cpu, kRoom),
         activations("activations", Device::cpu, kRoom),
         scratch("scratch", Device::cpu, kRoom),
+        fp8("fp8", Device::cpu, kRoom),
         pool(threads),
         stream(pool),
         parameters(logical_parameters(config)),
         placement(parameters),
         store({.placement = placement, .compute = config.compute}, weights, &gradients),
+        precision(config, store, layers_of(config), fp8, fp8),
         rope(make_rope_table(config, stream, activations)),
         chunk(config, store, rope, {.layers = {0, config.layers}},
-              {.activations = activations,
+              {.precision = precision,
+               .activations = activations,
                .recompute_room = recompute_room,
                .shape = {.batch = batch, .length = length, .rows = batch * length}}),
         batch_size(batch),
@@ -71,6 +75,7 @@ class TinyModel {
     losses.resize(tokens);
     for (int64_t i = 0; i < batch; ++i) sample_ids.push_back(100 + i);
     store.initialise(stream, 7);
+    precision.reset(stream);
     for (size_t i = 0; i < tokens; ++i) {
       ids[i] = static_cast<int32_t>(philox(1, {static_cast<uint32_t>(i), 0, 0, 0})[0] %
                                     static_cast<uint32_t>(config.vocabulary));
@@ -87,7 +92,18 @@ class TinyModel {
             .sample_ids = Tensor(sample_ids.data(), DType::i64, {batch_size}),
             .seed = 3,
             .step = &step,
-            .training = training};
+            .training = training,
+            .casts_weights = true};
+  }
+
+  static std::vector<int64_t> layers_of(const ModelConfig& config) {
+    std::vector<int64_t> layers(static_cast<size_t>(config.layers));
+    std::iota(layers.begin(), layers.end(), 0);
+    return layers;
+  }
+  // Scales from the amax of the passes so far.
+  void update_scales(ops::Remember remember = ops::Remember::as_newest) {
+    ops::update_scales(stream, {.scales = precision.scales(), .remember = remember});
   }
 
   Tensor ids_tensor() { return {ids.data(), DType::i32, {batch_size * length_}}; }
@@ -142,12 +158,13 @@ class TinyModel {
   double gradient_scale = 1.0;
   ModelConfig config;
   static constexpr int64_t kRoom = int64_t{16} << 20;
-  Arena weights, gradients, activations, scratch;
+  Arena weights, gradients, activations, scratch, fp8;
   ThreadPool pool;
   Stream stream;
   parallel::ParameterTable parameters;
   parallel::Placement placement;
   parallel::ParameterStore store;
+  Precision precision;
   RopeTable rope;
   RecomputeRoom recompute_room;
   Chunk chunk;

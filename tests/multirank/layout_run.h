@@ -24,7 +24,9 @@ struct LayoutCase {
   int64_t documents = 0;  // of each sample, where attention minds them
   bool reduces_in_bf16 = false;
   int64_t bucket_elements = 3000;
-  double epsilon = 1e-8;  // of Adam
+  double epsilon = 1e-8;   // of Adam
+  double clip_norm = 1.0;  // 0: gradients are not clipped
+  double learning_rate = 0.01;
 };
 
 // What a rank would give to a checkpoint.
@@ -43,6 +45,7 @@ struct LayoutOutcome {
   std::vector<double> validations;  // after each step
   std::vector<OwnedWeights> owned;
   std::map<std::string, std::vector<float>> weights;    // by name, from what all ranks own
+  std::map<std::string, float> scales;                  // of fp8 operands, on all ranks that have a part of them
   std::vector<std::pair<std::string, int64_t>> unused;  // bytes of each arena that were never needed
 
   bool operator==(const LayoutOutcome&) const = default;
@@ -88,7 +91,7 @@ inline engine::EngineOptions engine_options(const LayoutCase& test) {
                     .bucket_elements = test.bucket_elements,
                     .reduces_in_bf16 = test.reduces_in_bf16},
           .seed = 11,
-          .optimizer = {.optim = {.lr = 0.01, .eps = test.epsilon}, .clip_norm = 1.0},
+          .optimizer = {.optim = {.lr = test.learning_rate, .eps = test.epsilon}, .clip_norm = test.clip_norm},
           .deadline = 60.0};
 }
 
@@ -146,10 +149,10 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World& world) {
   engine.initialise(5);
   const data::StepBatch held_out = batch_of(test, 1000, engine.place().dp);
   LayoutOutcome outcome;
-  Progress progress;
   for (int64_t step = 0; step < test.steps; ++step) {
     const data::StepBatch batch = batch_of(test, step, engine.place().dp);
-    engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
+    engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = test.learning_rate},
+                    batch.micro_batches);
     const engine::StepResult result = engine.result_of_step(0);
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.update.gradient_norm);
@@ -162,6 +165,9 @@ inline LayoutOutcome train_rank(const LayoutCase& test, comm::World& world) {
   ThreadPool pool(1);
   state.snapshot().finish(pool);
   outcome.owned = owned_weights(state.snapshot().image());
+  const model::Precision& precision = engine.precision();
+  for (int64_t i = 0; precision.has_slots() && i < precision.scales().scale.elements(); ++i)
+    outcome.scales[precision.name_of_slot(i)] = precision.scales().scale.as<float>()[i];
   outcome.unused = unused_bytes(engine.arenas());
   return outcome;
 }
@@ -180,6 +186,10 @@ inline LayoutOutcome train_on(const LayoutCase& test) {
   first.weights = whole_weights(outcomes);
   for (const LayoutOutcome& outcome : outcomes) {
     MEGALITH_CHECK(outcome.losses == first.losses && outcome.norms == first.norms, "ranks do not agree");
+    for (const auto& [operand, scale] : outcome.scales) {
+      MEGALITH_CHECK(first.scales.try_emplace(operand, scale).first->second == scale, "ranks scale {} otherwise",
+                     operand);
+    }
     for (size_t i = 0; i < first.unused.size(); ++i) {
       first.unused[i].second = std::max(first.unused[i].second, outcome.unused[i].second);
     }

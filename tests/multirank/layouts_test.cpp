@@ -213,8 +213,7 @@ TEST(LostRank, LeavesTheOthersAnError) {
     data::StepBatch batch = batch_of(test, 0, 0);
     // The last stage breaks off in the middle of the step.
     if (world.rank() == 1) batch.micro_batches[batch.micro_batches.size() / 2].length = 1;
-    Progress progress;
-    engine.run_step({.weight = batch.total_weight}, batch.micro_batches, progress);
+    engine.run_step({.weight = batch.total_weight}, batch.micro_batches);
   };
   EXPECT_THROW(comm::run_local_ranks(2, train_until_lost), Error);
 }

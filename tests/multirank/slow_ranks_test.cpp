@@ -32,7 +32,6 @@ std::vector<engine::StepResult> run_with_slow_rank(int slow) {
   comm::run_local_ranks(2, [&](comm::World& world) {
     engine::Engine engine = make_engine(engine_options(test), world);
     engine.initialise(5);
-    Progress progress;
     for (int64_t step = 0; step < 3; ++step) {
       const data::StepBatch batch = batch_of(test, step, engine.place().dp);
       bool is_late = world.rank() == slow;
@@ -42,8 +41,7 @@ std::vector<engine::StepResult> run_with_slow_rank(int slow) {
           is_late = false;
         }
       });
-      engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches,
-                      progress);
+      engine.run_step({.step = step, .weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches);
       const engine::StepResult result = engine.result_of_step(0);
       EXPECT_EQ(result.spread.has_value(), step > 0) << "the first step has none before it";
       results[static_cast<size_t>(world.rank())] = result;
@@ -73,9 +71,8 @@ TEST(SlowRanks, ARankAloneWaitsForNobody) {
   const auto world = comm::make_lone_world(Device::cpu);
   engine::Engine engine = make_engine(engine_options(test), *world);
   engine.initialise(5);
-  Progress progress;
   const data::StepBatch batch = batch_of(test, 0, 0);
-  engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
+  engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches);
   const engine::StepResult result = engine.result_of_step(0);
   EXPECT_FALSE(result.wait_seconds.has_value());
   EXPECT_FALSE(result.spread.has_value());

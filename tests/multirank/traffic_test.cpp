@@ -52,7 +52,8 @@ model::ModelConfig llama() {
 constexpr int64_t kGradient = 4;
 constexpr int64_t kStatistic = 4;
 constexpr int64_t kSum = 8;
-constexpr int64_t kSummed = 5;    // over all ranks: norm, loss, weight of evaluation, requests to stop and to save
+// Over all ranks: norm, loss, weight of evaluation, requests to stop and to save, saturated fp8 operands.
+constexpr int64_t kSummed = 6;
 constexpr int64_t kCompared = 2;  // the slowest and the fastest rank
 
 // The sizes of one rank's part.
@@ -218,9 +219,8 @@ std::vector<RankVolumes> volumes_of_step(const LayoutCase& test) {
     engine::Engine engine = make_engine(engine_options(test), world);
     engine.initialise(5);
     EXPECT_EQ(describe(counted_volumes(engine.groups())), "") << "before the step";
-    Progress progress;
     const data::StepBatch batch = batch_of(test, 0, engine.place().dp);
-    engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches, progress);
+    engine.run_step({.weight = batch.total_weight, .learning_rate = 0.01}, batch.micro_batches);
     engine.result_of_step(0);
     ranks[static_cast<size_t>(world.rank())] = {engine.place(), counted_volumes(engine.groups())};
   });

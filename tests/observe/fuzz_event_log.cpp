@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "observe/event_lines.h"
+#include "observe/goodput/goodput.h"
 #include "observe/logs/event_reader.h"
-#include "observe/logs/goodput.h"
 
 namespace {
 using namespace megalith::observe;

@@ -2,9 +2,9 @@
 #include <zlib.h>
 
 #include "observe/draw/palette.h"
-#include "observe/draw/png_font.h"
-#include "observe/draw/png_image.h"
-#include "observe/draw/png_plot.h"
+#include "observe/draw/png/png_font.h"
+#include "observe/draw/png/png_image.h"
+#include "observe/draw/png/png_plot.h"
 
 namespace megalith::observe {
 namespace {

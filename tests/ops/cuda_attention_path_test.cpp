@@ -18,6 +18,11 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
   EXPECT_EQ(with([](auto& traits) { traits.has_dropout = true; }), AttentionPath::tensor_cores);
   EXPECT_EQ(with([](auto& traits) { traits.has_documents = true; }), AttentionPath::tensor_cores);
   EXPECT_EQ(with([](auto& traits) { traits.has_documents = traits.has_bounds = true; }), AttentionPath::cudnn);
+  EXPECT_EQ(with([](auto& traits) {
+              traits.has_documents = traits.has_bounds = true;
+              traits.head_dim = 192;
+            }),
+            AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.is_square = false; }), AttentionPath::tensor_cores);
   const auto tail = [](int64_t queries) {
     return [queries](AttentionTraits& traits) {
@@ -28,19 +33,6 @@ TEST(CudaAttentionPath, IsTheFastestThatTakesTheProblem) {
   };
   EXPECT_EQ(with(tail(128)), AttentionPath::cudnn);
   EXPECT_EQ(with(tail(1)), AttentionPath::tensor_cores);  // a token of a generation
-  const auto backward = [](int64_t queries, bool has_documents = false) {
-    return [=](AttentionTraits& traits) {
-      traits.is_backward = true;
-      traits.queries = queries;
-      traits.has_documents = traits.has_bounds = has_documents;
-    };
-  };
-  EXPECT_EQ(with(backward(256)), AttentionPath::cudnn);
-  EXPECT_EQ(with(backward(384)), AttentionPath::cudnn);
-  for (const int64_t queries : {64, 192, 200, 2112}) {
-    EXPECT_EQ(with(backward(queries)), AttentionPath::tensor_cores) << queries;
-  }
-  EXPECT_EQ(with(backward(200, true)), AttentionPath::cudnn);
   EXPECT_EQ(with([](auto& traits) { traits.is_aligned = false; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.head_dim = 20; }), AttentionPath::generic);
   EXPECT_EQ(with([](auto& traits) { traits.dtype = DType::f32; }), AttentionPath::generic);

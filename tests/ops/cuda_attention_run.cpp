@@ -130,21 +130,31 @@ GpuAttention::GpuAttention(Stream& stream, const AttentionCase& c, DType dtype)
 }
 
 Named GpuAttention::run(const cuda::AttentionPath* path, bool deterministic) {
+  const AttentionForward forward = tensors_.forward(case_);
+  const AttentionBackward backward = tensors_.backward(case_, deterministic);
   if (path == nullptr) {
-    attention_forward(stream_, tensors_.forward(case_));
-  } else if (!cuda::attention_forward_on(*path, stream_, tensors_.forward(case_))) {
+    run_as_training_does([&] { attention_forward(stream_, forward); });
+  } else if (!cuda::attention_forward_on(*path, stream_, forward)) {
     return {};
   }
   Named outputs{{"out", out_.read()}, {"log_sum_exp", log_sum_exp_.read()}};
   if (path == nullptr) {
-    attention_backward(stream_, tensors_.backward(case_, deterministic));
-  } else if (!cuda::attention_backward_on(*path, stream_, tensors_.backward(case_, deterministic))) {
+    run_as_training_does([&] { attention_backward(stream_, backward); });
+  } else if (!cuda::attention_backward_on(*path, stream_, backward)) {
     return {};
   }
   outputs["dq"] = dq_.read(0, case_.q_cols());
   outputs["dk"] = dkv().read(first_kv_col(), case_.kv_cols());
   outputs["dv"] = dkv().read(first_kv_col() + case_.kv_cols(), case_.kv_cols());
   return outputs;
+}
+
+// Once as it is, which builds what libraries build, and then recorded: a library may record what holds only once.
+void GpuAttention::run_as_training_does(const std::function<void()>& body) {
+  body();
+  RecordedWork recorded;
+  for (int i = 0; i < 2; ++i) recorded.run(stream_, body);
+  stream_.wait();
 }
 
 bool GpuAttention::is_intact() const {

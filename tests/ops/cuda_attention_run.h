@@ -51,12 +51,13 @@ class GpuAttention {
 
   const AttentionTensors& tensors() const { return tensors_; }
 
-  // Without a path: as the operation chooses. Empty if cuDNN refuses.
+  // Without a path: as the operation chooses, and recorded. Empty if cuDNN refuses.
   Named run(const cuda::AttentionPath* path, bool deterministic);
   // Nothing was written outside the tensors.
   bool is_intact() const;
 
  private:
+  void run_as_training_does(const std::function<void()>& body);
   int64_t first_kv_col() const { return case_.is_square() ? case_.q_cols() : 0; }
   const DeviceMatrix& dkv() const { return case_.is_square() ? dq_ : dkv_; }
 

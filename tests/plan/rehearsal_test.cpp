@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
+
 #include "comm/local/local_world.h"
 #include "comm/shadow/shadow_world.h"
 #include "model/parameters.h"
@@ -113,8 +117,7 @@ TEST(Rehearsal, OfOnePassThroughEachChunkFindsThePeaksOfWholeSteps) {
       const auto world = comm::make_shadow_world(rank, static_cast<int>(layout.world()), Device::cpu);
       engine::Engine engine({.stage = request}, *world, programs);
       const std::vector<data::MicroBatch> batch(4, example_batch(request, Documents::one_a_sample));
-      Progress progress;
-      engine.run_step({}, batch, progress);
+      engine.run_step({}, batch);
       engine.evaluate(batch, 1.0);
       expect_equal(Rehearsal(request).memory_of(rank).arenas, engine.sizes());
     }
@@ -157,28 +160,45 @@ TEST(Rehearsal, FlopsOfAllRanksAreThoseOfTheDefinition) {
   }
 }
 
-TEST(Rehearsal, CountsTheTrafficOfARealStep) {
+using Calls = std::map<std::pair<std::string, std::string>, int64_t>;
+
+// One whole step of real ranks: the same peaks, operations and calls.
+TEST(Rehearsal, IsARealStep) {
   for (const parallel::Layout& layout : kSmallLayouts) {
     SCOPED_TRACE(to_string(layout));
     const engine::StageRequest request = small(layout);
     comm::run_local_ranks(static_cast<int>(layout.world()), [&](comm::World& world) {
       const Rehearsal rehearsal(request);
-      engine::Engine engine({.stage = request}, world, rehearsal.memory_of(world.rank()).arenas);
+      const engine::ArenaSizes sizes = rehearsal.memory_of(world.rank()).arenas;
+      const StepWork work = rehearsal.work_of(world.rank());
+      engine::Engine engine({.stage = request}, world, sizes);
       engine.initialise(1);
       const std::vector<data::MicroBatch> batch(4, example_batch(request, Documents::one_a_sample));
-      Progress progress;
-      engine.run_step({.weight = 1.0}, batch, progress);
-      engine.result_of_step(0);
-      const parallel::Groups& groups = engine.groups();
-      for (const StepWork::Traffic& sum : rehearsal.work_of(world.rank()).traffic) {
-        for (const comm::Communicator* group :
-             {groups.world.get(), groups.tensor.get(), groups.context.get(), groups.replicas.get(),
-              groups.pipeline.get(), groups.embedding.get(), groups.kv_heads.get()}) {
-          if (group->name() != sum.group) continue;
-          EXPECT_EQ(group->traffic(sum.operation).calls, sum.total.calls) << sum.group;
-          EXPECT_EQ(group->traffic(sum.operation).bytes, sum.total.bytes) << sum.group;
-        }
+      Calls heard;
+      {
+        const ops::OpObservation observation(engine.stream(), [&](const ops::OpCall& call) {
+          ++heard[{call.name, call.cost.shape}];
+        });
+        engine.run_step({.weight = 1.0}, batch);
+        engine.result_of_step(0);
       }
+      Calls rehearsed;
+      for (const StepWork::Operation& operation : work.operations)
+        rehearsed[{operation.name, operation.cost.shape}] = operation.calls;
+      EXPECT_EQ(heard, rehearsed);
+      const parallel::Groups& groups = engine.groups();
+      for (const StepWork::Traffic& sum : work.traffic) {
+        const std::array<const comm::Communicator*, 7> all = {
+            groups.world.get(),    groups.tensor.get(),    groups.context.get(), groups.replicas.get(),
+            groups.pipeline.get(), groups.embedding.get(), groups.kv_heads.get()};
+        const auto group =
+            std::find_if(all.begin(), all.end(), [&](const auto* one) { return one->name() == sum.group; });
+        ASSERT_NE(group, all.end()) << sum.group;
+        EXPECT_EQ((*group)->traffic(sum.operation).calls, sum.total.calls) << sum.group;
+        EXPECT_EQ((*group)->traffic(sum.operation).bytes, sum.total.bytes) << sum.group;
+      }
+      engine.evaluate(batch, 1.0);
+      expect_equal(engine.sizes(), sizes);
     });
   }
 }

@@ -4,106 +4,17 @@
 #include <cmath>
 #include <map>
 
-#include "core/device.h"
-#include "engine/engine.h"
 #include "expect_error.h"
-#include "model/golden_model.h"
+#include "first_step.h"
 #include "model/tiny_model.h"
-#include "plan/rehearsal.h"
 #include "temp_dir.h"
 #include "tiny_run.h"
-
-#define MEGALITH_GPU_OR_SKIP() \
-  if (find_accelerators().empty()) GTEST_SKIP() << "skipped: there is no GPU that this build can use"
 
 namespace megalith::train::testing {
 namespace {
 
 using ::megalith::testing::TempDir;
 using model::testing::Golden;
-
-template <class T>
-std::vector<double> values_of(engine::Engine& engine, const Tensor& tensor) {
-  std::vector<T> values(static_cast<size_t>(tensor.elements()));
-  copy(engine.stream(), tensor, Tensor(values.data(), tensor.dtype, tensor.shape));
-  engine.stream().wait();
-  std::vector<double> wide;
-  for (const T value : values) wide.push_back(widen(value));
-  return wide;
-}
-
-std::vector<double> download(engine::Engine& engine, const Tensor& tensor) {
-  return tensor.dtype == DType::f64 ? values_of<double>(engine, tensor) : values_of<float>(engine, tensor);
-}
-
-void upload(engine::Engine& engine, const std::vector<float>& values, const Tensor& to) {
-  dispatch_float(to.dtype, [&]<class T>(std::type_identity<T>) {
-    std::vector<T> narrow(static_cast<size_t>(to.elements()));
-    for (size_t i = 0; i < values.size(); ++i) narrow[i] = T(values[i]);
-    copy(engine.stream(), Tensor(narrow.data(), to.dtype, to.shape), to);
-    engine.stream().wait();
-  });
-}
-
-double relative_error(const std::vector<double>& actual, const std::vector<double>& expected) {
-  double difference = 0.0;
-  double norm = 0.0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    difference += std::pow(actual[i] - expected[i], 2);
-    norm += std::pow(expected[i], 2);
-  }
-  return std::sqrt(difference / norm);
-}
-
-data::MicroBatch first_batch(Golden& golden) {
-  const std::vector<int32_t> tokens = golden.tokens();
-  data::MicroBatch batch{.batch = model::testing::kBatch, .length = model::testing::kLength};
-  for (int64_t b = 0; b < batch.batch; ++b) {
-    const auto* sample = tokens.data() + b * (batch.length + 1);
-    batch.inputs.insert(batch.inputs.end(), sample, sample + batch.length);
-    batch.targets.insert(batch.targets.end(), sample + 1, sample + 1 + batch.length);
-    batch.sample_ids.push_back(b);
-  }
-  batch.weights.assign(batch.inputs.size(), 1.0F);
-  return batch;
-}
-
-struct FirstStep {
-  double loss = 0.0;
-  std::map<std::string, std::vector<double>> gradients;
-};
-
-// The first step of a golden model, from its weights as they are in `weights`.
-FirstStep first_step(Golden& golden, model::ModelConfig config, Device device, DType compute, DType weights) {
-  config.compute = compute;
-  const engine::StageRequest request{
-      .config = config, .batch = model::testing::kBatch, .length = model::testing::kLength, .device = device};
-  const auto world = comm::make_lone_world(device);
-  engine::Engine engine({.stage = request}, *world, plan::memory_of_rank(request, 0).arenas);
-  for (const parallel::Parameter& parameter : engine.parameters().all()) {
-    std::vector<float> values =
-        golden.floats("weights/" + parameter.spec->name, model::testing::unpadded(config, *parameter.spec));
-    if (weights == DType::bf16) {
-      for (float& value : values) value = static_cast<float>(bfloat16(value));
-    }
-    upload(engine, values, parameter.weight);
-  }
-  const data::MicroBatch batch = first_batch(golden);
-  engine.tune(batch);
-  Progress progress;
-  engine.run_step({.weight = static_cast<double>(batch.inputs.size())}, {batch}, progress);
-  FirstStep step;
-  for (const parallel::Parameter& parameter : engine.parameters().all()) {
-    std::vector<double>& gradient = step.gradients[parameter.spec->name];
-    gradient = download(engine, parameter.gradient);
-    // The true gradient of the K bias is zero.
-    if (parameter.spec->name.ends_with("qkv.bias")) {
-      std::fill_n(gradient.begin() + config.query_width(), config.kv_width(), 0.0);
-    }
-  }
-  step.loss = engine.result_of_step(0).loss;
-  return step;
-}
 
 struct GoldenModel {
   const char* file;
@@ -120,8 +31,10 @@ void expect_agreement(Device device, DType compute, double loss_tolerance, doubl
   for (const GoldenModel& one : golden_models()) {
     Golden golden(one.file);
     const DType weights = compute == DType::bf16 ? DType::bf16 : DType::f32;
-    const FirstStep expected = first_step(golden, one.config, Device::cpu, DType::f64, weights);
-    const FirstStep actual = first_step(golden, one.config, device, compute, weights);
+    const WeightsOf from = weights_of(golden, one.config, weights);
+    const data::MicroBatch batch = first_batch(golden);
+    const FirstStep expected = first_step(one.config, Device::cpu, DType::f64, from, batch);
+    const FirstStep actual = first_step(one.config, device, compute, from, batch);
     EXPECT_NEAR(actual.loss, expected.loss, loss_tolerance * expected.loss) << one.file;
     std::vector<double> all_actual;
     std::vector<double> all_expected;
@@ -187,10 +100,9 @@ TEST(Gpu, DocumentsAgreeWithTheCpuHoweverMany) {
     engine.initialise(7);
     engine.tune(few);
     std::vector<double> gradients;
-    Progress progress;
     for (int step = 0; step < steps; ++step) {
       const std::vector<data::MicroBatch> batches = step % 2 == 0 ? std::vector{few, many} : std::vector{many, few};
-      engine.run_step({.step = step, .weight = 1e3}, batches, progress);
+      engine.run_step({.step = step, .weight = 1e3}, batches);
       gradients.clear();
       for (const parallel::Parameter& parameter : engine.parameters().all()) {
         if (!parameter.spec->name.ends_with("weight")) continue;
@@ -258,6 +170,7 @@ TEST_P(GpuRun, FollowsTheCpuAtAnyLength) {
                                              "model.hidden_dropout=0",
                                              "model.attention_dropout=0",
                                              "model.data.data_impl=mock",
+                                             "model.data.data_prefix=[]",
                                              "trainer.max_steps=3",
                                              "model.optim.lr=0.001"};
     const Summary on_gpu = train_on_gpu(dir_ / fmt::format("gpu{}", length), overrides);

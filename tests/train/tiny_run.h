@@ -88,12 +88,12 @@ inline config::Run tiny_run(const char* yaml, const std::filesystem::path& direc
 }
 
 // Trains without a word on the test's own output.
-inline Summary train_quietly(const config::Run& run) {
+inline Summary train_quietly(const config::Run& run, const StartOptions& options = {}) {
   const std::ostringstream sink;
   std::streambuf* const kept = std::cout.rdbuf(sink.rdbuf());
   try {
     const auto world = comm::make_lone_world(plan::device_of(run.trainer));
-    const Summary summary = train(run, {}, *world);
+    const Summary summary = train(run, {}, *world, options);
     std::cout.rdbuf(kept);
     disarm_failpoints();
     return summary;

@@ -1,6 +1,6 @@
 #include "checkpoint/format/byte_source.h"
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 
 namespace megalith::checkpoint {
 
@@ -21,7 +21,7 @@ class FileSource final : public ByteSource {
 
 }  // namespace
 
-Place::Place(const std::filesystem::path& path)
+ShardPlace::ShardPlace(const std::filesystem::path& path)
     : name(path.string()), file(path), open([path] { return std::make_unique<FileSource>(open_plain_file(path)); }) {}
 
 }  // namespace megalith::checkpoint

@@ -21,12 +21,12 @@ class ByteSource {
 };
 
 // Where a shard may be found.
-struct Place {
+struct ShardPlace {
   using Open = std::function<std::unique_ptr<ByteSource>()>;
 
   // A regular file, never reached through a link.
-  Place(const std::filesystem::path& path);
-  Place(std::string where, Open how) : name(std::move(where)), open(std::move(how)) {}
+  ShardPlace(const std::filesystem::path& path);
+  ShardPlace(std::string where, Open how) : name(std::move(where)), open(std::move(how)) {}
 
   std::string name;
   std::filesystem::path file;  // empty: it is none of this node

@@ -5,9 +5,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/format/strict_json.h"
-#include "checkpoint/layout.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -20,7 +20,8 @@ constexpr JsonLimits kLimits{.max_bytes = int64_t{128} << 20, .max_values = int6
 constexpr int64_t kMinChunkBytes = int64_t{4} << 10;
 constexpr int64_t kMaxChunkBytes = int64_t{256} << 20;
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
-constexpr std::array kKinds = {TensorKind::weights, TensorKind::master, TensorKind::exp_avg, TensorKind::exp_avg_sq};
+constexpr std::array kKinds = {TensorKind::weights, TensorKind::master, TensorKind::exp_avg, TensorKind::exp_avg_sq,
+                               TensorKind::amax_history};
 constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f64, DType::i32, DType::i64};
 
 json to_json(const Shape& shape) {
@@ -212,6 +213,8 @@ std::string_view name_of(TensorKind kind) {
       return "exp_avg";
     case TensorKind::exp_avg_sq:
       return "exp_avg_sq";
+    case TensorKind::amax_history:
+      return "amax_history";
   }
   return "?";
 }

@@ -13,7 +13,9 @@
 
 namespace megalith::checkpoint {
 
-enum class TensorKind : uint8_t { weights, master, exp_avg, exp_avg_sq };
+// Of a parameter; an amax history is that of the linear layer whose weight it is named after: (3, steps), of its input,
+// weight and output gradient, newest first.
+enum class TensorKind : uint8_t { weights, master, exp_avg, exp_avg_sq, amax_history };
 std::string_view name_of(TensorKind kind);
 
 // What fixes the order of samples (docs/design.md, law 1): kept with the run, so that lengthening it never reshuffles.

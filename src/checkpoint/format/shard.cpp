@@ -6,7 +6,7 @@
 
 namespace megalith::checkpoint {
 
-Shard::Shard(const ShardInfo& info, std::vector<Place> places)
+Shard::Shard(const ShardInfo& info, std::vector<ShardPlace> places)
     : info_(&info), places_(std::move(places)), verified_(info.digests.chunks.size(), false) {}
 
 template <class Action>

@@ -14,7 +14,7 @@
 namespace megalith::checkpoint {
 
 // A place that a shard could not be taken from.
-struct BadPlace {
+struct BadShardPlace {
   std::filesystem::path file;  // empty: on another node
   std::string reason;
   bool damaged = false;  // its bytes are wrong; else it could not be read
@@ -31,7 +31,7 @@ class Shard {
   };
 
   // `info` must outlive it. `places`: the best first.
-  Shard(const ShardInfo& info, std::vector<Place> places);
+  Shard(const ShardInfo& info, std::vector<ShardPlace> places);
 
   // What the manifest says that it holds.
   void expect(Tensor tensor) { expected_.push_back(std::move(tensor)); }
@@ -49,7 +49,7 @@ class Shard {
   void close() { bytes_.reset(); }
 
   // Those that were tried and given up, though there was something.
-  const std::vector<BadPlace>& bad_places() const { return bad_places_; }
+  const std::vector<BadShardPlace>& bad_places() const { return bad_places_; }
 
  private:
   // Runs `action` on what is open, and on the next place's where it finds a fault.
@@ -62,12 +62,12 @@ class Shard {
   void check_contents(const SafetensorsReader& reader) const;
 
   const ShardInfo* info_;
-  std::vector<Place> places_;
+  std::vector<ShardPlace> places_;
   std::vector<Tensor> expected_;
   std::unique_ptr<VerifiedBytes> bytes_;
   std::unique_ptr<SafetensorsReader> reader_;
   std::vector<bool> verified_;
-  std::vector<BadPlace> bad_places_;
+  std::vector<BadShardPlace> bad_places_;
 };
 
 }  // namespace megalith::checkpoint

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "checkpoint/hugging_face/hugging_face_keys.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -75,9 +75,9 @@ HuggingFaceFamily read_family(KeyReader& keys) {
 }  // namespace
 
 HuggingFaceFamily family_of(const config::Model& model) {
-  const bool rope = model.position_embedding_type == "rope";
-  const bool rms_norm = model.normalization == "rmsnorm";
-  const bool swiglu = model.activation == "swiglu";
+  const bool rope = model.position_embedding_type == config::Positions::rope;
+  const bool rms_norm = model.normalization == config::Normalization::rmsnorm;
+  const bool swiglu = model.activation == config::Activation::swiglu;
   if (rope && rms_norm && swiglu) return HuggingFaceFamily::llama;
   const bool plain_heads = config::num_query_groups(model) == model.num_attention_heads &&
                            config::kv_channels(model) * model.num_attention_heads == model.hidden_size;
@@ -86,8 +86,9 @@ HuggingFaceFamily family_of(const config::Model& model) {
       "a model with {} positions, {}, {}, {} biases, {} query groups for {} heads of {} channels is neither a GPT-2 "
       "(learned_absolute, layernorm, gelu, biases, a query group for each head, heads as wide as the model together) "
       "nor a Llama (rope, rmsnorm, swiglu)",
-      model.position_embedding_type, model.normalization, model.activation, model.bias ? "with" : "no",
-      config::num_query_groups(model), model.num_attention_heads, config::kv_channels(model));
+      word_of(model.position_embedding_type), word_of(model.normalization), word_of(model.activation),
+      model.bias ? "with" : "no", config::num_query_groups(model), model.num_attention_heads,
+      config::kv_channels(model));
 }
 
 std::string write_hugging_face_config(const ExportedConfig& config) {

@@ -2,8 +2,8 @@
 
 #include <set>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/format/strict_json.h"
-#include "checkpoint/layout.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {
@@ -95,14 +95,14 @@ ForeignWeights ForeignWeights::open(const fs::path& directory) {
   for (const auto& [tensor, file] : index) files.insert(file);
   for (const std::string& file : files) weights.add_file(directory / file);
   for (const auto& [tensor, file] : index) {
-    const Place* place = weights.find(tensor);
-    if (place == nullptr || place->file->path().filename() != file) {
+    const Location* location = weights.find(tensor);
+    if (location == nullptr || location->file->path().filename() != file) {
       data_error("{}: '{}' is said to be in {}, and is not", (directory / kIndexFile).string(), tensor, file);
     }
   }
-  for (const auto& [tensor, place] : weights.places_) {
+  for (const auto& [tensor, location] : weights.locations_) {
     if (!index.contains(tensor)) {
-      data_error("{}: tensor '{}' is not in {}", place.file->path().string(), tensor, kIndexFile);
+      data_error("{}: tensor '{}' is not in {}", location.file->path().string(), tensor, kIndexFile);
     }
   }
   return weights;
@@ -111,7 +111,7 @@ ForeignWeights ForeignWeights::open(const fs::path& directory) {
 void ForeignWeights::add_file(const fs::path& path) {
   const ForeignFile& file = *files_.emplace_back(std::make_unique<ForeignFile>(path));
   for (const TensorEntry& entry : file.reader().entries()) {
-    const auto [found, is_new] = places_.emplace(entry.name, Place{&file, &entry});
+    const auto [found, is_new] = locations_.emplace(entry.name, Location{&file, &entry});
     if (!is_new) {
       data_error("tensor '{}' is in {} and again in {}", entry.name, found->second.file->path().string(),
                  path.string());
@@ -119,9 +119,9 @@ void ForeignWeights::add_file(const fs::path& path) {
   }
 }
 
-const ForeignWeights::Place* ForeignWeights::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &found->second;
+const ForeignWeights::Location* ForeignWeights::find(const std::string& name) const {
+  const auto found = locations_.find(name);
+  return found == locations_.end() ? nullptr : &found->second;
 }
 
 std::string weights_file_name(size_t number, size_t count) {

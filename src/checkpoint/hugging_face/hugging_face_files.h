@@ -44,7 +44,7 @@ class ForeignFile {
 // The weights of a directory, whatever files they are in.
 class ForeignWeights {
  public:
-  struct Place {
+  struct Location {
     const ForeignFile* file = nullptr;
     const TensorEntry* entry = nullptr;
   };
@@ -53,14 +53,14 @@ class ForeignWeights {
   static ForeignWeights open(const std::filesystem::path& directory);
 
   size_t files() const { return files_.size(); }
-  const Place* find(const std::string& name) const;
-  const std::unordered_map<std::string, Place>& all() const { return places_; }
+  const Location* find(const std::string& name) const;
+  const std::unordered_map<std::string, Location>& all() const { return locations_; }
 
  private:
   void add_file(const std::filesystem::path& path);
 
   std::vector<std::unique_ptr<ForeignFile>> files_;
-  std::unordered_map<std::string, Place> places_;
+  std::unordered_map<std::string, Location> locations_;
 };
 
 // "model.safetensors" where there is only one, "model-00002-of-00003.safetensors" else; numbers from 1.

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/hugging_face_files.h"
 #include "checkpoint/hugging_face/hugging_face_model.h"
 #include "checkpoint/hugging_face/hugging_face_tokenizer.h"
 #include "checkpoint/kept_tokenizer.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/new_directory.h"
 #include "checkpoint/store.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/validate.h"
@@ -97,7 +97,8 @@ class Importer {
     config::Run run;
     run.model = config_.model;
     run.model.tokenizer = find_hugging_face_tokenizer(source_, config_.vocabulary);
-    run.trainer.precision = options.dtype.value_or(exact_dtype(weights_)) == DType::bf16 ? "bf16" : "32";
+    const bool is_bf16 = options.dtype.value_or(exact_dtype(weights_)) == DType::bf16;
+    run.trainer.precision = is_bf16 ? config::Precision::bf16 : config::Precision::fp32;
     const std::vector<config::Source> sources{{.name = source_.string(), .text = config::to_yaml(run)}};
     return config::load(sources, options.overrides);
   }

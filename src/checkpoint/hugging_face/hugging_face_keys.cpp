@@ -54,9 +54,9 @@ FamilyKeys llama_keys() {
                     {"sliding_window", {nullptr}},
                     {"quantization_config", {nullptr}}},
           .set_choices = [](Model& model) {
-            model.position_embedding_type = "rope";
-            model.normalization = "rmsnorm";
-            model.activation = "swiglu";
+            model.position_embedding_type = config::Positions::rope;
+            model.normalization = config::Normalization::rmsnorm;
+            model.activation = config::Activation::swiglu;
           }};
 }
 

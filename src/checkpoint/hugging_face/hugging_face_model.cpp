@@ -27,11 +27,11 @@ std::string ForeignModel::name_in_files(const std::string& name) const {
   return has_prefix_ || !name.starts_with(prefix) ? name : name.substr(prefix.size());
 }
 
-const ForeignWeights::Place& ForeignModel::place_of(const ForeignTensor& tensor) const {
-  const ForeignWeights::Place* place = parts_.weights.find(name_in_files(tensor.name));
-  if (place == nullptr)
+const ForeignWeights::Location& ForeignModel::location_of(const ForeignTensor& tensor) const {
+  const ForeignWeights::Location* location = parts_.weights.find(name_in_files(tensor.name));
+  if (location == nullptr)
     data_error("{}: there is no tensor '{}'", parts_.directory.string(), name_in_files(tensor.name));
-  return *place;
+  return *location;
 }
 
 // Before anything is allocated: every tensor of the model is there in its shape, and no other.
@@ -39,7 +39,7 @@ void ForeignModel::check_tensors() const {
   std::set<std::string> wanted;
   for (const ForeignParameter& parameter : parts_.parameters) {
     for (const ForeignTensor& tensor : parameter.tensors) {
-      const auto& [file, entry] = place_of(tensor);
+      const auto& [file, entry] = location_of(tensor);
       wanted.insert(entry->name);
       if (to_shape(entry->shape) != tensor.shape) {
         data_error("{}: tensor '{}' is [{}], config.json makes it {}", file->path().string(), entry->name,
@@ -52,26 +52,26 @@ void ForeignModel::check_tensors() const {
     }
     check_padding(parameter);
   }
-  for (const auto& [name, place] : parts_.weights.all()) {
-    if (!wanted.contains(name)) check_other(name, place);
+  for (const auto& [name, location] : parts_.weights.all()) {
+    if (!wanted.contains(name)) check_other(name, location);
   }
 }
 
 // A tensor that is not a parameter.
-void ForeignModel::check_other(const std::string& name, const ForeignWeights::Place& place) const {
+void ForeignModel::check_other(const std::string& name, const ForeignWeights::Location& location) const {
   const FamilyNames& names = names_of(parts_.family);
   if (is_ignored(parts_.family, has_prefix_ ? name : std::string(names.prefix) + name)) return;
-  if (name == "lm_head.weight" && parts_.tied) return check_tied(place);
-  data_error("{}: tensor '{}' is no part of a {} as config.json describes it", place.file->path().string(), name,
+  if (name == "lm_head.weight" && parts_.tied) return check_tied(location);
+  data_error("{}: tensor '{}' is no part of a {} as config.json describes it", location.file->path().string(), name,
              names.model_type);
 }
 
 // Some write the output layer out although it is the token embedding.
-void ForeignModel::check_tied(const ForeignWeights::Place& head) const {
-  const ForeignWeights::Place& tokens = place_of(parts_.parameters.front().tensors.front());
-  const auto bytes = [](const ForeignWeights::Place& place) {
-    std::vector<std::byte> memory(static_cast<size_t>(place.entry->bytes));
-    place.file->read_bytes(*place.entry, memory);
+void ForeignModel::check_tied(const ForeignWeights::Location& head) const {
+  const ForeignWeights::Location& tokens = location_of(parts_.parameters.front().tensors.front());
+  const auto bytes = [](const ForeignWeights::Location& location) {
+    std::vector<std::byte> memory(static_cast<size_t>(location.entry->bytes));
+    location.file->read_bytes(*location.entry, memory);
     return memory;
   };
   if (head.entry->type == tokens.entry->type && bytes(head) == bytes(tokens)) return;
@@ -96,7 +96,7 @@ void ForeignModel::check_padding(const ForeignParameter& parameter) const {
 void ForeignModel::read(const ForeignParameter& parameter, const Tensor& into) {
   const Tensor whole = into.shape.rank() == 1 ? into.view({into.shape[0], 1}) : into;
   for (const ForeignTensor& tensor : parameter.tensors) {
-    const auto& [file, entry] = place_of(tensor);
+    const auto& [file, entry] = location_of(tensor);
     const Tensor rows = whole.slice_rows(tensor.first_row, tensor.first_row + tensor.rows);
     read_tensor(*file, *entry, rows, parameter.transposed);
   }

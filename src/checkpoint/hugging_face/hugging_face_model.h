@@ -32,10 +32,10 @@ class ForeignModel {
 
  private:
   std::string name_in_files(const std::string& name) const;
-  const ForeignWeights::Place& place_of(const ForeignTensor& tensor) const;
+  const ForeignWeights::Location& location_of(const ForeignTensor& tensor) const;
   void check_tensors() const;
-  void check_other(const std::string& name, const ForeignWeights::Place& place) const;
-  void check_tied(const ForeignWeights::Place& head) const;
+  void check_other(const std::string& name, const ForeignWeights::Location& location) const;
+  void check_tied(const ForeignWeights::Location& head) const;
   void check_padding(const ForeignParameter& parameter) const;
   void read_tensor(const ForeignFile& file, const TensorEntry& entry, const Tensor& into, bool transposed);
 

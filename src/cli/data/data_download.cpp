@@ -9,7 +9,7 @@
 #include "cli/accepts.h"
 #include "cli/data/data_options.h"
 #include "cli/data/data_verbs.h"
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"

@@ -31,7 +31,8 @@ int run_index(const ConfigOptions& options) {
   if (data.index_mapping_dir.empty()) {
     user_error("model.data.index_mapping_dir is not set: give the directory where training will look for the indices");
   }
-  if (data.data_impl != "mmap") user_error("model.data.data_impl={} has no indices to keep", data.data_impl);
+  if (data.data_impl != config::DataImpl::mmap)
+    user_error("model.data.data_impl={} has no indices to keep", word_of(data.data_impl));
   data::check_tokenizer_of_data(data, run.model.tokenizer);
   const auto cache = std::make_shared<data::IndexCache>(data.index_mapping_dir);
   build(run, data::Split::train, data::samples_wanted(run, data::Split::train), cache);

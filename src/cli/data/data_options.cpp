@@ -10,7 +10,7 @@
 #include <iostream>
 
 #include "cli/accepts.h"
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "core/words.h"
@@ -104,13 +104,11 @@ void add_read_options(CLI::App& verb, ReadVerb& options) {
   verb.add_flag("--split-paragraphs", options.split_paragraphs, "a document of a .txt file ends at blank lines");
 }
 
-void add_input_options(CLI::App& verb, ReadVerb& options) {
-  verb.add_option("--input", options.prepare.inputs,
-                  "files and glob patterns; natural order is made: chunk2 before chunk10");
-  verb.add_option("--input-list", options.input_list, "a file that names inputs, one a line");
+void add_input_options(CLI::App& verb, std::vector<std::string>& inputs, std::string& input_list) {
+  verb.add_option("--input", inputs, "files and glob patterns; natural order is made: chunk2 before chunk10");
+  verb.add_option("--input-list", input_list, "a file that names inputs, one a line");
 }
 
-namespace {
 void read_input_list(const std::string& path, std::vector<std::string>& inputs) {
   std::ifstream file(path);
   if (!file) user_error("cannot read the list of inputs {}", path);
@@ -119,7 +117,6 @@ void read_input_list(const std::string& path, std::vector<std::string>& inputs) 
     if (!line.empty()) inputs.push_back(line);
   }
 }
-}  // namespace
 
 void ReadVerb::settle() {
   if (!input_list.empty()) read_input_list(input_list, prepare.inputs);

@@ -38,8 +38,9 @@ struct ReadVerb {
   void settle();
 };
 void add_read_options(CLI::App& verb, ReadVerb& options);
-// --input and --input-list.
-void add_input_options(CLI::App& verb, ReadVerb& options);
+// --input and --input-list, and the lines of the latter.
+void add_input_options(CLI::App& verb, std::vector<std::string>& inputs, std::string& input_list);
+void read_input_list(const std::string& path, std::vector<std::string>& inputs);
 
 // Text to tokens: what `prepare` and `tokenize` have in common.
 struct EncodeVerb : ReadVerb {

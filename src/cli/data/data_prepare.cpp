@@ -66,7 +66,7 @@ void add_data_prepare(CLI::App& data, Action& run) {
       "--append-eod");
   const auto options = std::make_shared<Options>();
   data::PrepareOptions& prepare = options->encode.prepare;
-  add_input_options(*verb, options->encode);
+  add_input_options(*verb, prepare.inputs, options->encode.input_list);
   verb->add_option("--output-prefix", prepare.output_prefix, "writes PREFIX_NN_KEY_document.bin, .idx and .json")
       ->required();
   auto* shards = verb->add_option("--shards", prepare.shards, "number of outputs")->check(at_least(1));

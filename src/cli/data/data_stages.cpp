@@ -9,6 +9,7 @@
 #include "core/words.h"
 #include "data/prepare/copy_texts.h"
 #include "data/prepare/merge.h"
+#include "data/prepare/read/input_list.h"
 
 namespace megalith::cli {
 
@@ -17,6 +18,7 @@ namespace {
 struct CopyVerb {
   TextOptions text;
   data::CopyOptions copy;
+  std::string input_list;
   std::string worker;
   int64_t files_per_chunk = 800;
   std::string stem = "train_chunk";
@@ -25,7 +27,7 @@ struct CopyVerb {
 std::shared_ptr<CopyVerb> add_copy_options(CLI::App& verb) {
   const auto options = std::make_shared<CopyVerb>();
   options->copy.threads = available_cores();
-  verb.add_option("--input", options->copy.inputs, "files and glob patterns; natural order is made")->required();
+  add_input_options(verb, options->copy.inputs, options->input_list);
   verb.add_option("--output-dir", options->copy.output_directory, "where the files go")->required();
   add_text_options(verb, options->text);
   verb.add_option("--workers", options->copy.threads, "threads")
@@ -40,6 +42,7 @@ std::shared_ptr<CopyVerb> add_copy_options(CLI::App& verb) {
 template <class Make>
 int run_copy(CopyVerb options, Make&& make) {
   data::CopyOptions& copy = options.copy;
+  if (!options.input_list.empty()) read_input_list(options.input_list, copy.inputs);
   copy.keep = options.text.filters();
   copy.on_error = options.text.on_error;
   copy.read = options.text.read;
@@ -67,7 +70,25 @@ struct MergeVerb {
   data::MergeOptions merge;
 };
 
+// Patterns stand for the datasets that their indices show, in natural order.
+std::vector<std::string> expand_prefixes(const std::vector<std::string>& patterns) {
+  constexpr std::string_view kIndex = ".idx";
+  std::vector<std::string> prefixes;
+  for (const std::string& pattern : patterns) {
+    if (pattern.find_first_of("*?[") == std::string::npos) {
+      prefixes.push_back(pattern);
+      continue;
+    }
+    for (const data::InputFile& file : data::list_inputs({pattern + std::string(kIndex)}, /*sort_all=*/true)) {
+      const std::string path = file.path.string();
+      prefixes.push_back(path.substr(0, path.size() - kIndex.size()));
+    }
+  }
+  return prefixes;
+}
+
 int run_merge(MergeVerb options) {
+  options.inputs = expand_prefixes(options.inputs);
   ProgressLine line;
   options.merge.progress = [&line](int64_t bytes, int64_t total) {
     line.show(fmt::format("{:.1f} of {:.1f} MB", static_cast<double>(bytes) / 1e6, static_cast<double>(total) / 1e6));
@@ -119,9 +140,13 @@ void add_data_merge(CLI::App& data, Action& run) {
   CLI::App* verb = data.add_subcommand("merge",
                                        "Join several .bin and .idx pairs into one.\n\n"
                                        "  megalith data merge --input data/my-gpt3_00_text_document "
-                                       "data/my-gpt3_01_text_document --output-prefix data/all");
+                                       "data/my-gpt3_01_text_document --output-prefix data/all\n"
+                                       "  megalith data merge --input 'data/my-gpt3_*_text_document' --output-prefix "
+                                       "data/all");
   const auto options = std::make_shared<MergeVerb>();
-  verb->add_option("--input", options->inputs, "prefixes, without .bin and .idx, in the order wanted")->required();
+  verb->add_option("--input", options->inputs,
+                   "prefixes, without .bin and .idx, in the order wanted, and patterns of such, in natural order")
+      ->required();
   verb->add_option("--output-prefix", options->output, "writes PREFIX.bin, .idx and .json")->required();
   verb->add_flag("--overwrite", options->merge.overwrite, "replace output of another merge");
   verb->add_flag("--force", options->merge.force, "merge also what different tokenizers made");

@@ -45,7 +45,7 @@ void add_data_train_tokenizer(CLI::App& data, Action& run) {
       "  megalith data train-tokenizer --input book.txt --vocab-size 4096 --output-dir data/tokenizer\n"
       "  megalith data train-tokenizer --input 'pile/0[0-3].jsonl.zst' --vocab-size 50257 --output-dir data/tokenizer");
   const auto options = std::make_shared<Options>();
-  add_input_options(*train, options->read);
+  add_input_options(*train, options->read.prepare.inputs, options->read.input_list);
   add_read_options(*train, options->read);
   train->add_option("--vocab-size", options->vocab_size, "ids, <|endoftext|> included")->capture_default_str();
   train->add_option("--output-dir", options->output, "directory for vocab.json and merges.txt")->required();

@@ -71,6 +71,7 @@ int remove(const std::string& name) {
   if (launch::is_alive(states))
     user_error("{} is {}: stop it first with `megalith launch stop {}`", record.name,
                launch::state_in_words(record, states), record.name);
+  launch::make_cluster(record.kind)->remove(record);
   launch::remove_launch(record);
   std::cout << fmt::format("removed {}; the run in {} stays\n", record.folder.string(), record.run_directory.string());
   return kExitComplete;

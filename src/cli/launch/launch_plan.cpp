@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
+#include <utility>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
+#include "cli/launch/launch_stages.h"
 #include "cli/launch/launch_words.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "launch/folder.h"
+#include "launch/kubernetes/kubernetes_values.h"
 #include "launch/profiles/profile_reader.h"
 #include "launch/ranks/self.h"
 #include "launch/slurm/slurm_time.h"
@@ -27,19 +31,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-launch::Profile profile_of(const LaunchOptions& options) {
-  std::vector<std::string> set = options.set;
-  if (!options.time.empty() && options.kind == "slurm") set.push_back("slurm.time=" + options.time);
-  if (options.cluster.empty() && options.kind == "local") set.insert(set.begin(), "kind=local");
-  launch::Profile profile =
-      options.cluster.empty() && options.kind == "local"
-          ? launch::default_profile("local", set)
-          : launch::load_profile(options.cluster.empty() ? "generic-" + options.kind : options.cluster, set);
-  if (profile.text("kind") != options.kind) {
-    user_error("the profile {} is for {}: use `megalith launch {} --cluster {}`", profile.name(), profile.text("kind"),
-               profile.text("kind"), options.cluster);
-  }
-  return profile;
+// In the name of a file that every cluster can carry.
+bool is_plain(char c) {
+  const std::string_view marks = "._-";
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || marks.find(c) != marks.npos;
 }
 
 // Names of their own in the folder, also where two recipes are called the same.
@@ -48,17 +43,25 @@ std::vector<launch::LaunchFile> copies_of(const std::vector<std::string>& recipe
   std::set<std::string> names;
   for (const std::string& recipe : recipes) {
     std::string name = fs::path(recipe).filename().string();
+    std::replace_if(name.begin(), name.end(), std::not_fn(is_plain), '-');
     while (!names.insert(name).second) name = "more-" + name;
     copies.push_back({.name = name, .text = read_text(recipe)});
   }
   return copies;
 }
 
+std::vector<LaunchedVerb> understand_verbs(const std::vector<std::string>& command) {
+  std::vector<LaunchedVerb> verbs;
+  for (const std::vector<std::string>& words : split_verbs(command)) verbs.push_back(understand_verb(words));
+  return verbs;
+}
+
 class Planner {
  public:
   explicit Planner(const LaunchOptions& options)
       : options_(options),
-        verb_(understand_verb(options.command)),
+        verbs_(understand_verbs(options.command)),
+        verb_(verbs_.front()),
         profile_(profile_of(options)),
         storage_(profile_, fs::current_path()) {}
 
@@ -74,18 +77,38 @@ class Planner {
     if (options_.kind == "local" && !options_.time.empty() && launch.time_limit == 0)
       plan_.problems.push_back(
           fmt::format("the time limit '{}' is none: write 90 (minutes), 90:00 or 1:30:00", options_.time));
+    for (const std::string& name : options_.after) add_after(name);
+    const bool has_stages = are_stages(verbs_, options_.kind);
+    if (!has_stages && (options_.array > 0 || !options_.stages.empty()))
+      plan_.problems.emplace_back("--array and --stage are for verbs of data that divide their work");
     if (verb_.train) {
       plan_training();
+    } else if (has_stages) {
+      set_run_folder(verbs_.size() > 1 ? "data" : fmt::format("{}", fmt::join(verb_.verb, "-")));
+      plan_stages(verbs_, options_, storage_, plan_);
     } else {
       plan_other_verb();
     }
     launch::check_name(launch.name);
     launch.number = launch::launches_in(launch.folder) + 1;
-    for (const std::string& name : options_.after) add_after(name);
+    if (on_kubernetes()) settle_pod_folder();
     return std::move(plan_);
   }
 
  private:
+  bool on_kubernetes() const { return options_.kind == "kubernetes"; }
+
+  // Storage that only the pods see remembers earlier launches of the name, which this machine cannot put away.
+  void settle_pod_folder() {
+    launch::Launch& launch = plan_.launch;
+    launch.job_sees_folder = storage_.seen_here(run_in_job_).has_value();
+    if (!storage_.is_mounted(run_in_job_)) {
+      launch.folder_in_job.clear();
+    } else if (!launch.job_sees_folder) {
+      launch.folder_in_job += fmt::format("-{}", launch.number);
+    }
+  }
+
   void set_folder(const std::string& name, const fs::path& run_directory) {
     launch::Launch& launch = plan_.launch;
     launch.name = options_.name.empty() ? name : options_.name;
@@ -98,16 +121,24 @@ class Planner {
     const std::string name = fmt::format("{}", fmt::join(verb_.verb, "-"));
     launch.nodes = std::max<int64_t>(1, options_.nodes);
     launch.ranks_per_node = options_.ranks > 0 ? options_.ranks : std::max<int64_t>(1, verb_.nproc);
+    if (on_kubernetes() && launch.work == launch::Work::workers) {
+      // Each is a pod of its own.
+      launch.nodes *= std::exchange(launch.ranks_per_node, 1);
+    }
     launch.arguments = launch::without_nproc(verb_.arguments);
-    const std::string& chosen = options_.name.empty() ? name : options_.name;
-    set_folder(name, fs::current_path() / "runs" / chosen);
-    see_folder(launch.run_directory);
+    set_run_folder(name);
     if (launch.work == launch::Work::single && (launch.nodes > 1 || launch.ranks_per_node > 1))
       plan_.problems.push_back(fmt::format("`{}` is one process: leave --nodes and --ranks-per-node out", name));
   }
 
+  void set_run_folder(const std::string& name) {
+    set_folder(name, fs::current_path() / "runs" / (options_.name.empty() ? name : options_.name));
+    see_folder(plan_.launch.run_directory);
+  }
+
   // Where the program sees the folder. Without an image that is where this machine does.
   void see_folder(const fs::path& run_in_job) {
+    run_in_job_ = run_in_job;
     plan_.launch.folder_in_job = (run_in_job / "launch" / plan_.launch.name).string();
   }
 
@@ -132,24 +163,34 @@ class Planner {
     const fs::path run_in_job = (fs::current_path() / train::run_path(run)).lexically_normal();
     run.exp_manager.explicit_log_dir = run_in_job.string();
     const auto run_here = storage_.seen_here(run_in_job);
-    if (!run_here) {
+    if (!run_here && !is_left_to_pods(run_in_job)) {
       plan_.problems.push_back(fmt::format(
-          "the run directory {} is not on storage that this machine sees: mount it, for example with --set "
-          "mounts[0].source=PATH --set mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
-          run_in_job.string(), run_in_job.parent_path().string()));
+          "the run directory {} is not on storage that {}: mount it, for example with --set mounts[0].{} --set "
+          "mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
+          run_in_job.string(), on_kubernetes() ? "the pods see" : "this machine sees",
+          on_kubernetes() ? "claim=NAME" : "source=PATH", run_in_job.parent_path().string()));
     }
     set_folder(run.name + (verb_.train->compile_only ? "-compile" : ""), run_here.value_or(run_in_job));
+    if (!run_here && on_kubernetes()) {
+      // What this machine remembers of the launch.
+      plan_.launch.run_directory = fs::current_path() / "runs" / plan_.launch.name;
+      plan_.launch.folder = plan_.launch.run_directory / "launch" / plan_.launch.name;
+    }
     see_folder(run_in_job);
     find_tracker(run);
     set_arguments(run);
     check_run(run);
   }
 
+  // Pods see claims and buckets that this machine need not see.
+  bool is_left_to_pods(const fs::path& path) const { return on_kubernetes() && storage_.is_mounted(path); }
+
   void set_arguments(const config::Run& run) {
     launch::Launch& launch = plan_.launch;
+    const std::string folder = on_kubernetes() ? launch::kFilesInPod : launch.folder_in_job;
     launch.files = copies_of(verb_.train->config.files);
     std::vector<std::string> names;
-    for (const launch::LaunchFile& file : launch.files) names.push_back(launch.folder_in_job + "/" + file.name);
+    for (const launch::LaunchFile& file : launch.files) names.push_back(folder + "/" + file.name);
     launch.arguments = with_files(verb_.arguments, names);
     launch.arguments.push_back("exp_manager.explicit_log_dir=" + run.exp_manager.explicit_log_dir);
     // Its own restarts; whether it may continue what is there now has been checked.
@@ -159,24 +200,25 @@ class Planner {
   void find_tracker(const config::Run& run) {
     if (!plan_.launch.saves || !run.exp_manager.create_checkpoint_callback) return;
     const fs::path checkpoints = train::tiers_of(run, 0).persistent;
+    if (is_left_to_pods(checkpoints)) return;
     if (const auto here = storage_.seen_here(checkpoints)) {
       plan_.launch.tracker = *here / checkpoint::kTrackerName;
       return;
     }
     plan_.problems.push_back(
         fmt::format("the checkpoints of {} are not on storage that this machine sees: mount it, so that the job can "
-                    "tell whether it "
-                    "made progress",
+                    "tell whether it made progress",
                     checkpoints.string()));
   }
 
   void check_run(const config::Run& run) {
     const launch::Launch& launch = plan_.launch;
-    const launch::TrainingCheck check = launch::check_training(run, launch.nodes * launch.ranks_per_node, storage_);
+    const launch::TrainingCheck check = launch::check_training(run, launch.nodes * launch.ranks_per_node, storage_,
+                                                               /*files_come_later=*/!launch.after.empty());
     plan_.problems.insert(plan_.problems.end(), check.problems.begin(), check.problems.end());
     plan_.unchecked = check.unchecked;
     const int64_t gpus = launch.profile.number("gpus_per_node");
-    if (run.trainer.accelerator != "cpu" && gpus > 0 && launch.ranks_per_node > gpus) {
+    if (run.trainer.accelerator != config::Accelerator::cpu && gpus > 0 && launch.ranks_per_node > gpus) {
       plan_.problems.push_back(fmt::format("{} ranks per node do not fit the {} GPUs of a node of {} (gpus_per_node)",
                                            launch.ranks_per_node, gpus, launch.profile.name()));
     }
@@ -202,13 +244,30 @@ class Planner {
   }
 
   const LaunchOptions& options_;
-  LaunchedVerb verb_;
+  std::vector<LaunchedVerb> verbs_;
+  const LaunchedVerb& verb_;
   launch::Profile profile_;
   launch::Storage storage_;
+  fs::path run_in_job_;
   LaunchPlan plan_;
 };
 
 }  // namespace
+
+launch::Profile profile_of(const LaunchOptions& options) {
+  std::vector<std::string> set = options.set;
+  if (!options.time.empty() && options.kind == "slurm") set.push_back("slurm.time=" + options.time);
+  if (options.cluster.empty() && options.kind == "local") set.insert(set.begin(), "kind=local");
+  launch::Profile profile =
+      options.cluster.empty() && options.kind == "local"
+          ? launch::default_profile("local", set)
+          : launch::load_profile(options.cluster.empty() ? "generic-" + options.kind : options.cluster, set);
+  if (profile.text("kind") != options.kind) {
+    user_error("the profile {} is for {}: use `megalith launch {} --cluster {}`", profile.name(), profile.text("kind"),
+               profile.text("kind"), options.cluster);
+  }
+  return profile;
+}
 
 LaunchPlan plan_launch(const LaunchOptions& options) {
   return Planner(options).plan();

@@ -22,7 +22,10 @@ const CLI::App* chosen_of(const CLI::App& program, std::vector<std::string>& ver
 
 launch::Work work_of(const CLI::App& verb) {
   if (verb.get_option_no_throw("--nproc") != nullptr) return launch::Work::ranks;
-  return verb.get_option_no_throw("--worker") != nullptr ? launch::Work::workers : launch::Work::single;
+  if (verb.get_option_no_throw("--worker") == nullptr) return launch::Work::single;
+  // `data tokenize` makes one output, or one for each input.
+  const CLI::Option* folder = verb.get_option_no_throw("--output-dir");
+  return folder != nullptr && folder->count() == 0 ? launch::Work::single : launch::Work::workers;
 }
 
 std::shared_ptr<TrainOptions> train_options_of(std::vector<std::string> arguments) {
@@ -56,8 +59,24 @@ LaunchedVerb understand_verb(const std::vector<std::string>& words) {
   found.arguments.assign(words.begin() + std::ssize(found.verb), words.end());
   if (found.work == launch::Work::ranks && verb->get_option("--nproc")->count() > 0)
     found.nproc = verb->get_option("--nproc")->as<int64_t>();
+  for (const CLI::Option* option : verb->get_options()) {
+    if (option->count() > 0) found.options.emplace(option->get_name(), option->results());
+  }
+  found.takes_list = verb->get_option_no_throw("--input-list") != nullptr;
   if (found.verb.front() == "train") found.train = train_options_of(found.arguments);
   return found;
+}
+
+std::vector<std::vector<std::string>> split_verbs(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> verbs(1);
+  for (const std::string& word : words) {
+    if (word == "--") {
+      verbs.emplace_back();
+    } else {
+      verbs.back().push_back(word);
+    }
+  }
+  return verbs;
 }
 
 std::vector<std::string> with_files(const std::vector<std::string>& arguments, const std::vector<std::string>& files) {

@@ -13,8 +13,8 @@
 #include "cli/report/report_verbs.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "observe/goodput/goodput.h"
 #include "observe/logs/event_reader.h"
-#include "observe/logs/goodput.h"
 #include "observe/logs/run_history.h"
 
 namespace megalith::cli {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "core/error.h"
 #include "cost/flops.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/process/failpoint.h"
+
 namespace megalith::comm {
 
 namespace {
@@ -21,31 +23,30 @@ HostCommunicator::HostCommunicator(Group group, uint32_t id, std::shared_ptr<Tra
       collectives_(this->group(), id, transport_) {}
 
 Pending HostCommunicator::start(Stream&, Call call) {
-  const int64_t ticket = call_log().asked(call.operation, call.sequence, call.bytes());
+  const int64_t ticket = note_asked(call);
   auto job = [this, ticket, call = std::move(call)] { run(call, ticket); };
   return Pending(std::make_shared<HostPending>(worker_.submit(std::move(job))));
 }
 
 void HostCommunicator::run(const Call& call, int64_t ticket) {
-  if (!failure_.empty()) fail(ErrorKind::comm, "group '{}' failed before: {}", name(), failure_);
-  call_log().started(ticket);
+  if (failure_) throw failure_->reworded(fmt::format("group '{}' failed before: {}", name(), failure_->what()));
+  pass_failpoint("comm.call");
+  note_started(call, ticket);
   try {
     collectives_.run(call);
   } catch (const Undelivered& error) {
-    failure_ = failure_message(call, explain(call, error));
-    throw Error(ErrorKind::comm, failure_);
+    throw failure_.emplace(failure(call, explain(call, error), error.facts().ranks));
   } catch (const std::exception& error) {
-    failure_ = failure_message(call, error.what());
-    throw Error(ErrorKind::comm, failure_);
+    throw failure_.emplace(failure(call, error.what()));
   }
-  call_log().finished(ticket);
+  note_finished(call, ticket);
 }
 
 std::string HostCommunicator::explain(const Call& call, const Undelivered& error) {
   std::string reason = absence(call, members_of(error.silent()), members_of(error.gone()));
   const bool is_kept = transport_->leave_word(
       fmt::format("{} #{} of group '{}': {}", name_of(call.operation), call.sequence, name(), reason));
-  if (!is_kept) reason += "; rank 0 (which serves the store) does not answer";
+  if (!is_kept) reason += "; rank 0 (or the process that serves the store in its place) does not answer";
   for (const auto* peers : {&error.gone(), &error.silent()}) {
     for (const int peer : *peers) {
       const std::string word = transport_->last_word_of(peer);

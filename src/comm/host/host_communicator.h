@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "comm/host/host_collectives.h"
@@ -20,8 +21,8 @@ class HostCommunicator final : public Communicator {
 
   std::shared_ptr<Transport> transport_;
   HostCollectives collectives_;
-  std::string failure_;  // of the first call that failed
-  SerialWorker worker_;  // last: it is gone before what its jobs use
+  std::optional<Error> failure_;  // of the first call that failed
+  SerialWorker worker_;           // last: it is gone before what its jobs use
 };
 
 }  // namespace megalith::comm

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,13 +23,21 @@ struct Letter {
 class Undelivered : public Error {
  public:
   Undelivered(std::vector<int> silent, std::vector<int> gone)
-      : Error(ErrorKind::comm, "undelivered"), silent_(std::move(silent)), gone_(std::move(gone)) {}
+      : Error(ErrorKind::comm, "undelivered", {.ranks = both(silent, gone)}),
+        silent_(std::move(silent)),
+        gone_(std::move(gone)) {}
 
   // Global ranks, ascending.
   const std::vector<int>& silent() const { return silent_; }
   const std::vector<int>& gone() const { return gone_; }
 
  private:
+  static std::vector<int> both(const std::vector<int>& silent, const std::vector<int>& gone) {
+    std::vector<int> ranks;
+    std::merge(silent.begin(), silent.end(), gone.begin(), gone.end(), std::back_inserter(ranks));
+    return ranks;
+  }
+
   std::vector<int> silent_;
   std::vector<int> gone_;
 };

@@ -7,6 +7,7 @@
 
 #include "comm/nccl/nccl_check.h"
 #include "core/clock.h"
+#include "core/process/failpoint.h"
 
 namespace megalith::comm {
 
@@ -108,22 +109,26 @@ void NcclCommunicator::connect(const Connection& connection) {
   ncclResult_t state = ncclCommInitRankConfig(&comm_, size(), connection.id, rank(), &config);
   if (state == ncclInProgress) state = wait_until_settled(comm_, connection.deadline, never);
   if (state == ncclSuccess) return;
-  const std::string why = state == ncclInProgress
-                              ? fmt::format("not connected within {:.1f} s; did not arrive: {}", connection.deadline,
-                                            group().describe(arrivals_.absent(kConnecting, 0.0)))
-                              : describe_nccl(state, comm_);
+  std::vector<int> absent;
+  if (state == ncclInProgress) absent = arrivals_.absent(kConnecting, 0.0);
+  const std::string why = state == ncclInProgress ? fmt::format("not connected within {:.1f} s; did not arrive: {}",
+                                                                connection.deadline, group().describe(absent))
+                                                  : describe_nccl(state, comm_);
   ncclCommAbort(comm_);
-  fail(ErrorKind::comm, "group '{}' of {} ranks on {}: {}", name(), size(), group().describe(rank()), why);
+  throw Error(ErrorKind::comm,
+              fmt::format("group '{}' of {} ranks on {}: {}", name(), size(), group().describe(rank()), why),
+              {.ranks = ranks_of(absent), .group = name()});
 }
 
 Pending NcclCommunicator::start(Stream& stream, Call call) {
+  pass_failpoint("comm.call");
   const std::lock_guard using_comm(using_comm_);
   throw_if_failed();
   CudaEvent(static_cast<cudaStream_t>(stream.native())).order_before(side_.native());
-  InFlight flight{.ticket = call_log().asked(call.operation, call.sequence, call.bytes())};
+  InFlight flight{.ticket = note_asked(call)};
   flight.begin = std::make_shared<CudaEvent>(side_.native());
   issue(call);
-  settle(call);
+  settle(call, flight);
   flight.end = std::make_shared<CudaEvent>(side_.native());
   flight.call = std::move(call);
   auto pending = std::make_shared<InFlightPending>(*this, flight.end);
@@ -181,35 +186,40 @@ void NcclCommunicator::issue_exchange(const std::vector<Message>& sends, const s
 }
 
 // The first collectives of a group connect its members, which can wait for them as long as the collective itself.
-void NcclCommunicator::settle(const Call& call) {
+void NcclCommunicator::settle(const Call& call, InFlight& flight) {
   const auto stop = [this] { return failed(); };
   const double quickly = std::min(kAnnounceSeconds, call.deadline);
   ncclResult_t state = wait_until_settled(comm_, quickly, stop);
   if (state == ncclInProgress) {
     announce(call);
+    {
+      const std::lock_guard lock(mutex_);
+      note_started(call, flight.ticket);
+      flight.shown = true;
+    }
     state = wait_until_settled(comm_, call.deadline - quickly, stop);
   }
   throw_if_failed();
   if (state == ncclSuccess) return;
-  const std::string why = state == ncclInProgress ? absence(call, absent_from(call), {}) : describe_nccl(state, comm_);
+  const Error complaint = state == ncclInProgress ? absence_failure(call) : failure(call, describe_nccl(state, comm_));
   const std::lock_guard lock(mutex_);
-  complaint_ = failure_message(call, why);
-  throw Error(ErrorKind::comm, complaint_);
+  complaint_.emplace(complaint);
+  throw Error(complaint);
 }
 
 bool NcclCommunicator::failed() {
   const std::lock_guard lock(mutex_);
-  return !failure_.empty();
+  return failure_.has_value();
 }
 
 void NcclCommunicator::throw_if_failed() {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw Error(ErrorKind::comm, failure_);
+  if (failure_) throw Error(*failure_);
 }
 
-std::optional<std::string> NcclCommunicator::find_failure() {
+std::optional<Error> NcclCommunicator::find_failure() {
   const std::lock_guard lock(mutex_);
-  if (!complaint_.empty()) return complaint_;
+  if (complaint_) return complaint_;
   if (in_flight_.empty()) return std::nullopt;
   const Call oldest = in_flight_.front().call;
   try {
@@ -219,7 +229,7 @@ std::optional<std::string> NcclCommunicator::find_failure() {
     check_nccl(state, "NCCL failed", comm_);
     return in_flight_.empty() ? std::nullopt : overdue(in_flight_.front());
   } catch (const Error& error) {
-    return failure_message(oldest, error.what());
+    return failure(oldest, error.what());
   }
 }
 
@@ -228,15 +238,15 @@ void NcclCommunicator::retire_finished() {
     InFlight& oldest = in_flight_.front();
     if (oldest.begun == 0.0 && oldest.begin->reached()) {
       oldest.begun = monotonic_seconds();
-      call_log().started(oldest.ticket);
+      if (!oldest.shown) note_started(oldest.call, oldest.ticket);
     }
     if (!oldest.end->reached()) return;
-    call_log().finished(oldest.ticket);
+    note_finished(oldest.call, oldest.ticket);
     in_flight_.pop_front();
   }
 }
 
-std::optional<std::string> NcclCommunicator::overdue(InFlight& oldest) {
+std::optional<Error> NcclCommunicator::overdue(InFlight& oldest) {
   if (oldest.begun == 0.0) return std::nullopt;
   const double running = monotonic_seconds() - oldest.begun;
   const Call& call = oldest.call;
@@ -245,7 +255,7 @@ std::optional<std::string> NcclCommunicator::overdue(InFlight& oldest) {
     announce(call);
   }
   if (running < call.deadline) return std::nullopt;
-  return failure_message(call, absence(call, absent_from(call), {}));
+  return absence_failure(call);
 }
 
 // The numbers of exchanges mean nothing to other members.
@@ -264,10 +274,23 @@ std::vector<int> NcclCommunicator::absent_from(const Call& call) {
   return peers;
 }
 
-ncclComm_t NcclCommunicator::give_up(const std::string& reason) {
+Error NcclCommunicator::absence_failure(const Call& call) {
+  const std::vector<int> absent = absent_from(call);
+  return failure(call, absence(call, absent, {}), ranks_of(absent));
+}
+
+std::vector<int> NcclCommunicator::ranks_of(const std::vector<int>& members) const {
+  std::vector<int> ranks;
+  for (const int member : members) ranks.push_back(group().ranks[static_cast<size_t>(member)]);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+ncclComm_t NcclCommunicator::give_up(const Error& reason) {
   {
     const std::lock_guard lock(mutex_);
-    failure_ = reason;
+    failure_.emplace(reason);
   }
   // Whoever is giving NCCL a call sees the failure and lets go.
   const std::lock_guard using_comm(using_comm_);

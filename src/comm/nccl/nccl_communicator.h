@@ -5,7 +5,6 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include "comm/arrivals.h"
 #include "comm/communicator.h"
@@ -29,8 +28,8 @@ class NcclCommunicator final : public Communicator, public Watched {
   ~NcclCommunicator() override;
 
   // Of the watchdog.
-  std::optional<std::string> find_failure() override;
-  ncclComm_t give_up(const std::string& reason) override;
+  std::optional<Error> find_failure() override;
+  ncclComm_t give_up(const Error& reason) override;
 
  private:
   struct InFlight {
@@ -38,8 +37,9 @@ class NcclCommunicator final : public Communicator, public Watched {
     int64_t ticket = 0;
     std::shared_ptr<CudaEvent> begin;
     std::shared_ptr<CudaEvent> end;
-    double begun = 0.0;  // monotonic seconds, as the watchdog saw it; 0: not yet
-    bool announced = false;
+    double begun = 0.0;      // monotonic seconds, as the watchdog saw it; 0: not yet
+    bool announced = false;  // to the other members
+    bool shown = false;      // as entered, on the status page
   };
   class InFlightPending;
 
@@ -48,14 +48,16 @@ class NcclCommunicator final : public Communicator, public Watched {
   void issue(const Call& call);
   void issue_exchange(const std::vector<Message>& sends, const std::vector<Message>& receives);
   // A communicator that does not block may still be busy with the last call when that returns.
-  void settle(const Call& call);
+  void settle(const Call& call, InFlight& flight);
   bool failed();
   void throw_if_failed();
 
   void retire_finished();
-  std::optional<std::string> overdue(InFlight& oldest);
+  std::optional<Error> overdue(InFlight& oldest);
   void announce(const Call& call);
   std::vector<int> absent_from(const Call& call);
+  Error absence_failure(const Call& call);
+  std::vector<int> ranks_of(const std::vector<int>& members) const;
 
   Arrivals arrivals_;
   std::shared_ptr<NcclWatchdog> watchdog_;
@@ -67,8 +69,8 @@ class NcclCommunicator final : public Communicator, public Watched {
 
   std::mutex mutex_;  // of what follows, which the watchdog shares
   std::deque<InFlight> in_flight_;
-  std::string complaint_;  // what the watchdog is to make of this rank's own failure
-  std::string failure_;
+  std::optional<Error> complaint_;  // what the watchdog is to make of this rank's own failure
+  std::optional<Error> failure_;
 };
 
 }  // namespace megalith::comm

@@ -6,8 +6,6 @@
 #include <future>
 #include <vector>
 
-#include "core/error.h"
-
 namespace megalith::comm {
 
 namespace {
@@ -50,7 +48,7 @@ void NcclWatchdog::remove(Watched& watched) {
 
 void NcclWatchdog::throw_if_failed() {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw Error(ErrorKind::comm, failure_);
+  if (failure_) throw Error(*failure_);
 }
 
 void NcclWatchdog::work(int device) {
@@ -58,7 +56,7 @@ void NcclWatchdog::work(int device) {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; })) {
     for (Watched* watched : watched_) {
-      const std::optional<std::string> failure = watched->find_failure();
+      const std::optional<Error> failure = watched->find_failure();
       if (!failure) continue;
       fail_all(*failure);
       return;
@@ -66,7 +64,7 @@ void NcclWatchdog::work(int device) {
   }
 }
 
-void NcclWatchdog::fail_all(const std::string& reason) {
+void NcclWatchdog::fail_all(const Error& reason) {
   failure_ = reason;
   std::vector<ncclComm_t> comms;
   for (Watched* watched : watched_) {

@@ -6,8 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <thread>
+
+#include "core/error.h"
 
 namespace megalith::comm {
 
@@ -16,9 +17,9 @@ class Watched {
  public:
   virtual ~Watched() = default;
   // The reason why the run cannot go on, once there is one.
-  virtual std::optional<std::string> find_failure() = 0;
+  virtual std::optional<Error> find_failure() = 0;
   // Every call fails with the reason from now on. The communicator to abort, null when there is none any more.
-  virtual ncclComm_t give_up(const std::string& reason) = 0;
+  virtual ncclComm_t give_up(const Error& reason) = 0;
 };
 
 // Looks at the communicators of a rank a few times a second. The first failure ends all of them: ranks that wait for
@@ -37,12 +38,12 @@ class NcclWatchdog {
 
  private:
   void work(int device);
-  void fail_all(const std::string& reason);
+  void fail_all(const Error& reason);
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::set<Watched*> watched_;
-  std::string failure_;
+  std::optional<Error> failure_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -44,9 +44,9 @@ bool welcome(PacketStream& stream, const std::string& secret) {
   return proven;
 }
 
-PacketStream connect(const ByteServerPlace& place, const std::string& who, double until) {
-  PacketStream stream(connect_to(place.address, place.port, until), who);
-  introduce(stream, {.secret = place.secret}, until);
+PacketStream connect(const ByteServerAddress& address, const std::string& who, double until) {
+  PacketStream stream(connect_to(address.address, address.port, until), who);
+  introduce(stream, {.secret = address.secret}, until);
   return stream;
 }
 }  // namespace
@@ -65,7 +65,7 @@ ByteServer::~ByteServer() {
   for (Connection& connection : connections_) connection.thread.join();
 }
 
-ByteServerPlace ByteServer::place() const {
+ByteServerAddress ByteServer::address() const {
   return {.address = listener_.local_address(), .port = listener_.local_port(), .secret = secret_};
 }
 
@@ -157,8 +157,8 @@ std::string ByteServer::read(const std::string& name, int64_t offset, std::span<
   }
 }
 
-ByteReader::ByteReader(const ByteServerPlace& place, const std::string& who, double deadline)
-    : stream_(connect(place, who, monotonic_seconds() + deadline)), deadline_(deadline) {}
+ByteReader::ByteReader(const ByteServerAddress& address, const std::string& who, double deadline)
+    : stream_(connect(address, who, monotonic_seconds() + deadline)), deadline_(deadline) {}
 
 void ByteReader::read(const std::string& name, int64_t offset, std::span<std::byte> into) {
   const std::lock_guard lock(mutex_);

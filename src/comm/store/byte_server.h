@@ -14,7 +14,7 @@
 namespace megalith::comm {
 
 // How a server is reached. Who does not know the secret, which is made anew for each server, is refused.
-struct ByteServerPlace {
+struct ByteServerAddress {
   std::string address;
   uint16_t port = 0;
   std::string secret;
@@ -32,7 +32,7 @@ class ByteServer {
   ByteServer(const ByteServer&) = delete;
   ByteServer& operator=(const ByteServer&) = delete;
 
-  ByteServerPlace place() const;
+  ByteServerAddress address() const;
 
   void offer(const std::string& name, int64_t bytes, Read read);
   // Nobody reads it any more when this returns.
@@ -74,7 +74,7 @@ class ByteServer {
 class ByteReader {
  public:
   // `who`: how errors call the server.
-  ByteReader(const ByteServerPlace& place, const std::string& who, double deadline);
+  ByteReader(const ByteServerAddress& address, const std::string& who, double deadline);
 
   void read(const std::string& name, int64_t offset, std::span<std::byte> into);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 
 #include "comm/store/socket.h"
 #include "core/clock.h"
@@ -72,7 +73,7 @@ std::string collect_places(StoreClient& store, int size, double seconds) {
       missing.push_back(rank);
     }
   }
-  if (!missing.empty()) return fmt::format("{}{}", kMissing, fmt::join(missing, ", "));
+  if (!missing.empty()) return kMissing + ranks_in_words(missing);
   make_reachable(places);
   std::string all;
   for (const RankPlace& place : places) all += write_place(place);
@@ -86,14 +87,27 @@ RankPlaces exchange_places(StoreClient& store, int rank, int size, const RankPla
   constexpr double kVerdictSeconds = 5.0;  // rank 0 waits as long as we do, then says who is missing
   const std::string found = store.get("places", seconds + kVerdictSeconds);
   if (found.starts_with(kMissing)) {
-    fail(ErrorKind::comm, "these of {} ranks did not appear within {:.1f} s: {}", size, seconds,
-         found.substr(kMissing.size()));
+    const std::string missing = found.substr(kMissing.size());
+    throw Error(ErrorKind::comm,
+                fmt::format("these of {} ranks did not appear within {:.1f} s: {}", size, seconds, missing),
+                {.ranks = ranks_in(missing)});
   }
   RankPlaces places = read_places(found);
   if (static_cast<int>(places.size()) != size) {
     user_error("rank {} was told of {} ranks, rank 0 of {}", rank, size, places.size());
   }
   return places;
+}
+
+std::string ranks_in_words(const std::vector<int>& ranks) {
+  return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+std::vector<int> ranks_in(const std::string& words) {
+  std::vector<int> ranks;
+  std::istringstream text(words);
+  for (std::string rank; std::getline(text, rank, ',');) ranks.push_back(std::stoi(rank));
+  return ranks;
 }
 
 std::string last_word_key(int rank) {

@@ -39,6 +39,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   uint16_t port() const;
+  // That have proved themselves and are there now.
+  int clients() const;
 
  private:
   class Loop;

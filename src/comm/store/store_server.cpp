@@ -74,6 +74,7 @@ class StoreServer::Loop {
   }
 
   uint16_t port() const { return listener_.local_port(); }
+  int clients() const { return known_clients_; }
 
  private:
   void serve() {
@@ -84,6 +85,8 @@ class StoreServer::Loop {
         if (!attend(client)) client.socket = Socket();
       }
       std::erase_if(clients_, [](const Client& client) { return !client.socket; });
+      known_clients_ = static_cast<int>(
+          std::count_if(clients_.begin(), clients_.end(), [](const Client& client) { return client.known; }));
     }
   }
 
@@ -198,6 +201,7 @@ class StoreServer::Loop {
   Socket wake_;
   std::list<Client> clients_;
   StoreTable table_;
+  std::atomic<int> known_clients_{0};
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
@@ -208,6 +212,10 @@ StoreServer::~StoreServer() = default;
 
 uint16_t StoreServer::port() const {
   return loop_->port();
+}
+
+int StoreServer::clients() const {
+  return loop_->clients();
 }
 
 }  // namespace megalith::comm

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 
 namespace megalith {
@@ -8,13 +8,25 @@ namespace megalith {
 // Named places where a fault can be asked for, so that tests and drills take the road that a real fault takes.
 // Off, a failpoint costs one relaxed atomic load.
 
-enum class FailAction { throw_io, exit, delay, sigterm };
-
-// "checkpoint.write=io@3": fails the third time the place is passed. Actions: io (throws an I/O error), exit (ends the
-// process at once, status 1), delay (sleeps 100 ms), sigterm (the process sends itself SIGTERM). Without "@n" it acts
-// every time. Throws a user error on bad text.
+// "checkpoint.write=io@3": fails the third time the place is passed. "train.step=hang@step=7,rank=3,generation=2": when
+// rank 3 of generation 2 passes it in its step 7. The conditions may be mixed, then only passings count at which the
+// others hold; without any it acts every time. Several faults at one place act in the order in which they were armed.
+//
+//   io        throws an I/O error                 exit      ends the process at once, status 1
+//   throw     throws an internal error            exit0     the same, status 0
+//   delay     sleeps 100 ms                       abort     ends the process by SIGABRT
+//   sleep=S   sleeps S seconds                    segv      ends the process by SIGSEGV
+//   hang      sleeps for ever                     sigterm   the process sends itself SIGTERM
+//   spin      computes for ever
+//
+// Throws a user error on bad text.
 void arm_failpoint(std::string_view text);
 void disarm_failpoints();
+
+// What `rank`, `generation` and `step` are compared with: those of this process. Without a rank or a step no aim at one
+// hits.
+void set_failpoint_rank(int64_t rank, int64_t generation);
+void set_failpoint_step(int64_t step);
 
 void pass_failpoint(const char* place);
 

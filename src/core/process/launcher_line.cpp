@@ -1,20 +1,26 @@
 #include "core/process/launcher_line.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace megalith {
 
 namespace {
-constexpr size_t kMaxSecretBytes = 4096;
-constexpr char kSecret = 's';  // begins the first packet: an empty one would read as the end of the line
+constexpr size_t kMaxPacketBytes = 4096;
+constexpr double kSecretSeconds = 20.0;
+// The first character of a packet: an empty one would read as the end of the line.
+constexpr char kSecret = 's';
+constexpr char kText = 't';
 }  // namespace
 
 LauncherLine LauncherLine::inherit(int descriptor) {
@@ -43,15 +49,43 @@ bool LauncherLine::send(char word) const {
   return is_heard;
 }
 
-void LauncherLine::send_secret(const std::string& secret) const {
-  const std::string packet = kSecret + secret;
-  if (packet.size() > kMaxSecretBytes) user_error("a secret of {} bytes is too long", secret.size());
+void LauncherLine::send_packet(char kind, const std::string& text, const char* what) const {
+  const std::string packet = kind + text;
+  if (packet.size() > kMaxPacketBytes) user_error("{} of {} bytes is too long", what, text.size());
   if (::send(descriptor_, packet.data(), packet.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(packet.size()))
-    io_error_errno("handing a rank the secret of its run");
+    io_error_errno(fmt::format("handing over {}", what));
+}
+
+void LauncherLine::send_secret(const std::string& secret) const {
+  send_packet(kSecret, secret, "the secret of a run");
+}
+
+void LauncherLine::send_text(const std::string& text) const {
+  send_packet(kText, text, "a text");
+}
+
+bool LauncherLine::is_readable_within(double seconds) const {
+  const double until = monotonic_seconds() + seconds;
+  pollfd line{descriptor_, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&line, 1, static_cast<int>(std::max(0.0, until - monotonic_seconds()) * 1e3));
+  } while (ready < 0 && errno == EINTR);
+  return ready == 1;
+}
+
+std::optional<std::string> LauncherLine::await_text(double seconds) {
+  if (!is_readable_within(seconds)) return std::nullopt;
+  std::array<char, kMaxPacketBytes> packet{};
+  const ssize_t count = ::recv(descriptor_, packet.data(), packet.size(), MSG_DONTWAIT);
+  is_over_ = count == 0;
+  if (count < 1 || packet[0] != kText) return std::nullopt;
+  return std::string(packet.data() + 1, static_cast<size_t>(count) - 1);
 }
 
 void LauncherLine::receive_secret() {
-  std::array<char, kMaxSecretBytes> packet{};
+  std::array<char, kMaxPacketBytes> packet{};
+  is_readable_within(kSecretSeconds);
   const ssize_t count = ::recv(descriptor_, packet.data(), packet.size(), MSG_DONTWAIT);
   if (count < 1 || packet[0] != kSecret)
     user_error("{}={} is not the line of a launcher: unset it", kVariable, descriptor_);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/clock.h"
+#include "core/process/exit_codes.h"
 #include "core/process/launcher_line.h"
 
 namespace megalith {
@@ -130,6 +131,13 @@ void take(const Options& options) {
   state.first_interrupt = 0.0;
   state.is_taken = true;
   set_handlers(on_signal);
+}
+
+void ignore() {
+  state.launcher = nullptr;
+  state.noted = 0;
+  state.is_taken = true;
+  set_handlers(SIG_IGN);
 }
 
 void give_back() {

@@ -18,7 +18,6 @@ const char* stop_signal_name(int signal);
 
 // A SIGINT so much later than the first means it; one key press may reach a process several times.
 constexpr double kSecondInterruptSeconds = 1.0;
-constexpr int kExitStoppedEarly = 75;
 
 // What a person is told. Also from a signal handler.
 enum class StopNotice { before_first_step, stopping, quitting };
@@ -39,6 +38,9 @@ struct Options {
 
 // Until give_back(), which only tests need.
 void take(const Options& options);
+// Until then as well: of a process that is stopped in another way, by its monitor. Whoever starts it had better ignore
+// them before: until here they end it.
+void ignore();
 void give_back();
 bool are_taken();
 

@@ -46,20 +46,20 @@ std::shared_ptr<const GptIndex> GptDataset::build_index(uint32_t seed) const {
 void GptDataset::sample(int64_t index, std::span<int32_t> tokens) const {
   MEGALITH_CHECK(std::ssize(tokens) == options_.sequence_length + 1, "{} tokens asked of samples of {} + 1",
                  tokens.size(), options_.sequence_length);
-  const ExtendedOrder::Place place = order_.locate(index);
+  const ExtendedOrder::BlockSample found = order_.locate(index);
   try {
-    read(place, tokens);
+    read(found, tokens);
   } catch (const DamagedIndex&) {
-    order_.rebuild(index, place.index);
+    order_.rebuild(index, found.index);
     read(order_.locate(index), tokens);
   }
 }
 
-void GptDataset::read(const ExtendedOrder::Place& place, std::span<int32_t> tokens) const {
-  auto [position, begin] = place.index->start(place.sample);
+void GptDataset::read(const ExtendedOrder::BlockSample& found, std::span<int32_t> tokens) const {
+  auto [position, begin] = found.index->start(found.sample);
   int64_t offset = begin;
   while (!tokens.empty()) {
-    const int64_t sequence = place.index->sequence_at(position);
+    const int64_t sequence = found.index->sequence_at(position);
     if (sequence < options_.range.begin || sequence >= options_.range.end || offset < 0 ||
         offset > source_->length(sequence)) {
       throw DamagedIndex(fmt::format("an index of {} names token {} of sequence {}", name(), offset, sequence));

@@ -60,7 +60,7 @@ class GptDataset : public Dataset {
  private:
   std::shared_ptr<const GptIndex> find_index(uint32_t seed, bool again) const;
   std::shared_ptr<const GptIndex> build_index(uint32_t seed) const;
-  void read(const ExtendedOrder::Place& place, std::span<int32_t> tokens) const;
+  void read(const ExtendedOrder::BlockSample& found, std::span<int32_t> tokens) const;
   void check_ids(int64_t sequence, int64_t offset, std::span<const int32_t> tokens) const;
 
   std::shared_ptr<const SequenceSource> source_;

@@ -12,7 +12,7 @@ ExtendedOrder::ExtendedOrder(Build build, uint32_t seed)
   MEGALITH_CHECK(block_size_ > 0, "an order needs at least one sample");
 }
 
-ExtendedOrder::Place ExtendedOrder::locate(int64_t sample) const {
+ExtendedOrder::BlockSample ExtendedOrder::locate(int64_t sample) const {
   MEGALITH_CHECK(sample >= 0, "sample {}", sample);
   const int64_t block = sample / block_size_;
   const std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ class ExtendedOrder {
  public:
   // `again`: the index that was handed out for this seed turned out to be damaged.
   using Build = std::function<std::shared_ptr<const GptIndex>(uint32_t seed, bool again)>;
-  struct Place {
+  struct BlockSample {
     std::shared_ptr<const GptIndex> index;
     int64_t sample;
   };
@@ -27,7 +27,7 @@ class ExtendedOrder {
   int64_t block_size() const { return block_size_; }
   const GptIndex& first_block() const { return *first_; }
   // Any sample from 0 on. Thread-safe. Builds a block when it is first entered, and keeps one beside the first.
-  Place locate(int64_t sample) const;
+  BlockSample locate(int64_t sample) const;
   // Builds the block of a sample again, unless that has happened since `damaged` was handed out.
   void rebuild(int64_t sample, const std::shared_ptr<const GptIndex>& damaged) const;
 

@@ -195,7 +195,8 @@ std::unique_ptr<Dataset> make_blend(const std::vector<BlendSource>& sources, con
 std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocabulary vocabulary, int64_t horizon) {
   std::shared_ptr<const IndexCache> cache;
   const std::string& directory = run.model.data.index_mapping_dir;
-  if (!directory.empty() && run.model.data.data_impl == "mmap") cache = std::make_shared<const IndexCache>(directory);
+  if (!directory.empty() && run.model.data.data_impl == config::DataImpl::mmap)
+    cache = std::make_shared<const IndexCache>(directory);
   return make_dataset(run, split, vocabulary, horizon, std::move(cache));
 }
 
@@ -213,12 +214,13 @@ std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocab
       .seed = static_cast<uint32_t>(seed),
       .threads = run.trainer.cpu_threads > 0 ? static_cast<int>(run.trainer.cpu_threads) : available_cores(),
       .cache = std::move(cache)};
-  if (data.data_impl == "mock") {
+  if (data.data_impl == config::DataImpl::mock) {
     const auto mock = std::make_shared<MockSequences>(vocabulary);
     options.cache = nullptr;
     return make_blend({{.source = mock, .range = range_of(*mock, "1,1,1", split)}}, options);
   }
-  if (data.data_impl != "mmap") user_error("model.data.data_impl is \"{}\": expected mmap or mock", data.data_impl);
+  if (data.data_impl != config::DataImpl::mmap)
+    user_error("model.data.data_impl is \"{}\": expected mmap or mock", word_of(data.data_impl));
 
   const DataSources names = sources_of(data, split);
   const bool whole = has_lists_by_split(data) || holds_out_files(data);

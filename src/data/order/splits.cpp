@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "config/layout.h"
+#include "config/derived.h"
 
 namespace megalith::data {
 

@@ -68,7 +68,7 @@ int64_t BatchEncoder::encode_text(std::string_view text, std::vector<int32_t>& i
   return 0;
 }
 
-bool BatchEncoder::make_valid(std::string_view& text, BadPlace& place) {
+bool BatchEncoder::make_valid(std::string_view& text, RejectedLine& rejected) {
   Utf8Check check;
   check.add(text);
   if (check.valid()) return true;
@@ -78,23 +78,23 @@ bool BatchEncoder::make_valid(std::string_view& text, BadPlace& place) {
     return true;
   }
   const std::string_view before = text.substr(0, static_cast<size_t>(check.bad_offset()));
-  place.line += std::count(before.begin(), before.end(), '\n');
-  place.offset += std::ssize(before);
+  rejected.line += std::count(before.begin(), before.end(), '\n');
+  rejected.offset += std::ssize(before);
   return false;
 }
 
-bool BatchEncoder::add_document(EncodedBatch& out, std::optional<std::string_view> text, BadPlace place) {
+bool BatchEncoder::add_document(EncodedBatch& out, std::optional<std::string_view> text, RejectedLine rejected) {
   std::vector<size_t>& begins = begins_;
   begins.clear();
   for (const auto& ids : ids_) begins.push_back(ids.size());
   const auto refuse = [&](BadLine kind, std::string detail) {
     for (size_t key = 0; key < ids_.size(); ++key) ids_[key].resize(begins[key]);
-    place.kind = kind;
-    place.detail = std::move(detail);
-    out.bad.push_back(std::move(place));
+    rejected.kind = kind;
+    rejected.detail = std::move(detail);
+    out.bad.push_back(std::move(rejected));
     return false;
   };
-  if (text && !make_valid(*text, place)) return refuse(BadLine::invalid_utf8, "");
+  if (text && !make_valid(*text, rejected)) return refuse(BadLine::invalid_utf8, "");
   int64_t text_bytes = 0;
   int64_t special_texts = 0;
   for (size_t key = 0; key < ids_.size(); ++key) {
@@ -138,22 +138,22 @@ void BatchEncoder::encode_lines(const RawBatch& batch, EncodedBatch& out) {
     const auto* found = static_cast<const char*>(std::memchr(text.data() + begin, '\n', text.size() - begin));
     const size_t end = found == nullptr ? text.size() : static_cast<size_t>(found - text.data());
     const std::string_view line = without_carriage_return(text.substr(begin, end - begin));
-    BadPlace place{.line = ++out.lines, .offset = batch.offset + static_cast<int64_t>(begin)};
+    RejectedLine rejected{.line = ++out.lines, .offset = batch.offset + static_cast<int64_t>(begin)};
     begin = end + 1;
     if (is_blank(line)) continue;
     if (std::ssize(line) > options_.max_document_bytes) {
-      place.kind = BadLine::too_long;
-      out.bad.push_back(std::move(place));
+      rejected.kind = BadLine::too_long;
+      out.bad.push_back(std::move(rejected));
     } else {
       const LineVerdict verdict = fields_->read(line);
       if (verdict == LineVerdict::document) {
-        add_document(out, std::nullopt, std::move(place));
+        add_document(out, std::nullopt, std::move(rejected));
       } else if (verdict == LineVerdict::filtered) {
         ++out.filtered;
       } else {
-        place.kind = fields_->problem().kind;
-        place.detail = fields_->problem().detail;
-        out.bad.push_back(std::move(place));
+        rejected.kind = fields_->problem().kind;
+        rejected.detail = fields_->problem().detail;
+        out.bad.push_back(std::move(rejected));
       }
     }
     if (!out.bad.empty() && options_.on_error == OnError::fail) return;
@@ -164,15 +164,15 @@ void BatchEncoder::encode_paragraphs(const RawBatch& batch, EncodedBatch& out) {
   const std::string_view text = batch.text.view();
   size_t document_begin = 0;
   size_t document_end = 0;  // equal to the begin: none is open
-  BadPlace place;
+  RejectedLine rejected;
   const auto end_document = [&] {
     if (document_end == document_begin) return;
     const std::string_view document = text.substr(document_begin, document_end - document_begin);
     if (std::ssize(document) > options_.max_document_bytes) {
-      place.kind = BadLine::too_long;
-      out.bad.push_back(place);
+      rejected.kind = BadLine::too_long;
+      out.bad.push_back(rejected);
     } else {
-      add_document(out, document, place);
+      add_document(out, document, rejected);
     }
     document_begin = document_end;
   };
@@ -185,7 +185,7 @@ void BatchEncoder::encode_paragraphs(const RawBatch& batch, EncodedBatch& out) {
     } else {
       if (document_end == document_begin) {
         document_begin = begin;
-        place = {.line = out.lines, .offset = batch.offset + static_cast<int64_t>(begin)};
+        rejected = {.line = out.lines, .offset = batch.offset + static_cast<int64_t>(begin)};
       }
       document_end = end;
     }

@@ -29,7 +29,7 @@ struct EncodeOptions {
 };
 
 // A line that gave no document.
-struct BadPlace {
+struct RejectedLine {
   BadLine kind = BadLine::not_json;
   int64_t line = 0;    // within the batch, from 1
   int64_t offset = 0;  // of its first byte in the text of the file
@@ -50,7 +50,7 @@ struct EncodedBatch {
   bool begins_document = false;
   bool drops_document = false;
   std::vector<Key> keys;
-  std::vector<BadPlace> bad;  // one at most with OnError::fail: the batch ends there
+  std::vector<RejectedLine> bad;  // one at most with OnError::fail: the batch ends there
   int64_t lines = 0;
   int64_t documents = 0;
   int64_t filtered = 0;
@@ -77,9 +77,9 @@ class BatchEncoder {
   void encode_lines(const RawBatch& batch, EncodedBatch& out);
   void encode_paragraphs(const RawBatch& batch, EncodedBatch& out);
   // False if a document cannot be taken; `bad` then says why.
-  bool add_document(EncodedBatch& out, std::optional<std::string_view> text, BadPlace place);
+  bool add_document(EncodedBatch& out, std::optional<std::string_view> text, RejectedLine rejected);
   // Text that is not from JSON: false if it is no UTF-8 and may not be repaired, with the place of the first bad byte.
-  bool make_valid(std::string_view& text, BadPlace& place);
+  bool make_valid(std::string_view& text, RejectedLine& rejected);
   int64_t encode_text(std::string_view text, std::vector<int32_t>& ids) const;
   void store(EncodedBatch& out);
 

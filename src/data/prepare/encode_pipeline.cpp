@@ -182,13 +182,13 @@ class Pipeline {
 
 }  // namespace
 
-std::string describe_bad(const PipelineUnit& unit, int64_t line, const BadPlace& bad) {
+std::string describe_bad(const PipelineUnit& unit, int64_t line, const RejectedLine& bad) {
   const std::string byte = unit.parquet ? "" : fmt::format(": byte {}", bad.offset);
   return fmt::format("{}{}: {}{}{}", unit.place(line), byte, name_of(bad.kind), bad.detail.empty() ? "" : ": ",
                      bad.detail);
 }
 
-void refuse_line(const PipelineUnit& unit, int64_t line, const BadPlace& bad) {
+void refuse_line(const PipelineUnit& unit, int64_t line, const RejectedLine& bad) {
   data_error("{}; --on-error skip leaves such lines out", describe_bad(unit, line, bad));
 }
 

@@ -35,9 +35,9 @@ struct PipelineOptions {
 };
 
 // File, line and byte of a bad line, or file, row group and row, and what is wrong there.
-std::string describe_bad(const PipelineUnit& unit, int64_t line, const BadPlace& bad);
+std::string describe_bad(const PipelineUnit& unit, int64_t line, const RejectedLine& bad);
 // Data error that says so.
-[[noreturn]] void refuse_line(const PipelineUnit& unit, int64_t line, const BadPlace& bad);
+[[noreturn]] void refuse_line(const PipelineUnit& unit, int64_t line, const RejectedLine& bad);
 
 // Reads, encodes and hands over with `threads` threads, the caller's among them. Any thread reads the next batch of the
 // earliest file that nobody else reads from, encodes it, and, when the batch that has to come out next is there, hands

@@ -70,7 +70,7 @@ class LearningEnds : public PipelineEnds {
       if (fail_at_once) data_error("{}", batch.damage);
       learned_.skipped.add(BadLine::damaged_file, unit.name());
     }
-    for (const BadPlace& bad : batch.encoded.bad) {
+    for (const RejectedLine& bad : batch.encoded.bad) {
       if (fail_at_once) refuse_line(unit, lines_ + bad.line, bad);
       learned_.skipped.add(bad.kind, unit.place(lines_ + bad.line));
     }

@@ -156,7 +156,7 @@ class ShardEnds : public PipelineEnds {
   void add(OpenShard& shard, const PipelineUnit& unit, const PipelineBatch& batch) {
     const EncodedBatch& encoded = batch.encoded;
     if (!encoded.bad.empty() && options_.encode.on_error == OnError::fail) {
-      const BadPlace& bad = encoded.bad.front();
+      const RejectedLine& bad = encoded.bad.front();
       refuse_line(unit, shard.lines + bad.line, bad);
     }
     if (batch.byte_order_mark) {
@@ -171,7 +171,7 @@ class ShardEnds : public PipelineEnds {
       counts.text_bytes += encoded.text_bytes;
       counts.filtered += encoded.filtered;
       counts.special_texts += encoded.special_texts;
-      for (const BadPlace& bad : encoded.bad) counts.skipped.add(bad.kind, unit.place(shard.lines + bad.line));
+      for (const RejectedLine& bad : encoded.bad) counts.skipped.add(bad.kind, unit.place(shard.lines + bad.line));
       if (shard.writers[i]) write(*shard.writers[i], encoded, key);
     }
     shard.lines += encoded.lines;

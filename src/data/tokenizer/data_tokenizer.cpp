@@ -60,7 +60,7 @@ std::string tokenizer_problem(const std::string& prefix, const Tokenizer& tokeni
 }
 
 void check_tokenizer_of_data(const config::Data& data, const config::Tokenizer& tokenizer) {
-  if (data.data_impl == "mock" || !can_make_tokenizer(tokenizer)) return;
+  if (data.data_impl == config::DataImpl::mock || !can_make_tokenizer(tokenizer)) return;
   const auto made = make_tokenizer(tokenizer);
   for (const std::string& prefix : prefixes_of_all_splits(data)) {
     const std::string problem = tokenizer_problem(prefix, *made);

@@ -92,7 +92,8 @@ LocalJob job_of(const LaunchRecord& record) {
 
 std::string LocalCluster::render(const Launch& launch) const {
   std::string text = "#!/bin/bash\n# On this machine, in the background. Nothing starts it again.\n\n";
-  text += script_settings(launch) + "job=$$\n\n" + kScriptFunctions + "\n" + kScriptStart + "\n";
+  text += script_settings(launch) + script_files(launch) + "job=$$\n\n" + kScriptFunctions + "\n" + kNewestCheckpoint +
+          "\n" + kScriptStart + "\n";
   if (launch.work == Work::ranks) text += "export MEGALITH_GENERATION=$generation\n";
   text += script_exports(launch);
   text += "\nnote start \"$generation\" \"$job\" \"$(hostname)\"\n";

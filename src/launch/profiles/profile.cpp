@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/problems.h"
 #include "config/scalar.h"
 #include "core/error.h"
@@ -246,7 +246,10 @@ std::vector<Mount> Profile::mounts() const {
                 .seen_at = text("seen_at")};
     if (mount.target.empty()) mount.target = mount.source;
     std::error_code error;
-    if (mount.seen_at.empty() && std::filesystem::exists(mount.source, error)) mount.seen_at = mount.source;
+    // A path of a Kubernetes node says nothing about this machine.
+    const bool is_shared = this->text("kind") != "kubernetes";
+    if (mount.seen_at.empty() && is_shared && std::filesystem::exists(mount.source, error))
+      mount.seen_at = mount.source;
     mounts.push_back(std::move(mount));
   }
   return mounts;

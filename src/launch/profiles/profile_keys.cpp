@@ -13,6 +13,7 @@ const std::vector<ProfileKey>& profile_keys() {
   static const std::vector<ProfileKey> kKeys = {
       {"kind", T::choice, "", "what manages the cluster", "slurm|kubernetes|local"},
       {"program", T::text, "", "megalith on the nodes; empty: this program by its path, in an image `megalith`"},
+      {"wrapper", T::texts, "[]", "words before the program: a profiler, for example {nsys,profile,-t,cuda}"},
       {"gpus_per_node", T::number, "0", "0: the ranks compute on CPUs"},
       {"save_margin", T::duration, "5m", "how long before the time limit training stops and saves"},
       {"numa", T::flag, "false", "binds each rank to the cores and the memory of its GPU's socket"},
@@ -61,6 +62,8 @@ const std::vector<ProfileKey>& profile_keys() {
       {"kubernetes.topology.slice", T::text, "", "node label within which slices of slice_size pods must be"},
       {"kubernetes.topology.slice_size", T::number, "0", "pods of a slice"},
       {"kubernetes.scheduling_gate", T::text, "", "that a daemon of the cluster lifts"},
+      {"kubernetes.gate_daemon", T::text, "",
+       "its name, for --check to look for in kube-system; empty: not looked for"},
       {"kubernetes.max_run_seconds", T::number, "0", "Kueue's limit of the run; 0: none"},
       {"kubernetes.max_restarts", T::number, "3", "restarts after failures that say nothing of progress"},
       {"kubernetes.ttl_seconds", T::number, "43200", "how long the cluster keeps a job that has ended"},

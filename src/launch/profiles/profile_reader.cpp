@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "config/environment/variables.h"
 #include "config/suggest.h"
-#include "config/variables.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "launch/profiles/set_option.h"

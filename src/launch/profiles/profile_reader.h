@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "launch/profiles/profile.h"
 
 namespace megalith::launch {

@@ -17,12 +17,12 @@ using config::YamlTree;
 
 constexpr size_t kLongestList = 1000;
 
-YamlTree& member_of(YamlTree& tree, const std::string& name) {
-  if (tree.kind != YamlTree::Kind::map) tree = {.kind = YamlTree::Kind::map, .origin = tree.origin};
+YamlTree& member_of(YamlTree& tree, const std::string& name, const std::string& origin) {
+  if (tree.kind != YamlTree::Kind::map) tree = {.kind = YamlTree::Kind::map, .origin = origin};
   for (auto& [member, value] : tree.members) {
     if (member == name) return value;
   }
-  tree.members.push_back({name, YamlTree{}});
+  tree.members.push_back({name, YamlTree{.origin = origin}});
   return tree.members.back().value;
 }
 
@@ -61,7 +61,7 @@ class SetReader {
     for (bool more = true; more;) {
       const std::string name = word(".[=,");
       if (name.empty() || at_ == text_.size() || text_[at_] == ',') refuse();
-      place = &member_of(*place, name);
+      place = &member_of(*place, name, origin_);
       while (at_ < text_.size() && text_[at_] == '[') place = &item_of(*place);
       if (at_ == text_.size()) refuse();
       more = text_[at_] == '.';

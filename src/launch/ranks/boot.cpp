@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "comm/store/rendezvous.h"
-#include "config/variables.h"
+#include "config/environment/variables.h"
 #include "core/clock.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/process/failpoint.h"
 #include "core/process/launcher_line.h"
 #include "core/process/stop_signals.h"
+#include "launch/ranks/monitored.h"
 #include "launch/ranks/numa.h"
 #include "launch/ranks/secret.h"
 
@@ -27,6 +30,10 @@ constexpr double kMistakeSeconds = 20.0;
 
 config::RankEnvironment place_in(const config::Lookup& environment) {
   return config::rank_environment(environment).value_or(config::RankEnvironment{});
+}
+
+int64_t generation_in(const config::Lookup& environment) {
+  return config::Variables(environment).count("MEGALITH_GENERATION").value_or(0);
 }
 
 // By its text alone: many machines know their own name as a loopback address, other machines do not.
@@ -58,7 +65,7 @@ std::string secret_of(const config::RankEnvironment& place, const config::Lookup
   return secret;
 }
 
-std::unique_ptr<comm::StoreServer> serve_store(const comm::StoreServerOptions& options) {
+std::unique_ptr<comm::StoreServer> serve_own_store(const comm::StoreServerOptions& options) {
   try {
     return std::make_unique<comm::StoreServer>(options);
   } catch (const Error& error) {
@@ -96,24 +103,25 @@ std::string listening_address(const std::string& master_address) {
 }
 
 void take_stop_signals(const config::Lookup& environment) {
+  if (has_monitor(environment)) return stop_signals::ignore();
   LauncherLine* launcher = launcher_of(environment);
   stop_signals::take({.launcher = launcher, .speaks = launcher == nullptr && place_in(environment).rank == 0});
 }
 
-// The store, as one rank has it. Rank 0 serves it until the others have left.
+// The store, as one rank has it. Without a monitor rank 0 serves it until the others have left.
 class Boot::Meeting {
  public:
   Meeting(const config::RankEnvironment& place, const BootOptions& options) : place_(place) {
-    const config::Variables variables(options.environment);
     const std::string secret = secret_of(place, options.environment);
-    const int64_t generation = variables.count("MEGALITH_GENERATION").value_or(0);
+    const int64_t generation = generation_in(options.environment);
     const auto port = static_cast<uint16_t>(place.master_port);
-    if (place.rank == 0) {
-      server_ = serve_store({.address = listening_address(place.master_address),
-                             .port = port,
-                             .generation = generation,
-                             .secret = secret,
-                             .expected_clients = static_cast<size_t>(place.size)});
+    const bool is_served = has_monitor(options.environment);
+    if (place.rank == 0 && !is_served) {
+      server_ = serve_own_store({.address = listening_address(place.master_address),
+                                 .port = port,
+                                 .generation = generation,
+                                 .secret = secret,
+                                 .expected_clients = static_cast<size_t>(place.size)});
     }
     try {
       client_ = std::make_unique<comm::StoreClient>(
@@ -125,8 +133,12 @@ class Boot::Meeting {
                                    .connect_deadline = options.start_timeout,
                                    .answer_deadline = std::min(kAnswerSeconds, options.communication_timeout)});
     } catch (const Error& error) {
-      fail(error.kind(), "rank {} of {} could not meet rank 0: {} (start timeout {:.1f} s)", place.rank, place.size,
-           error.what(), options.start_timeout);
+      ErrorFacts facts;
+      if (error.kind() == ErrorKind::comm && !is_served) facts.ranks = {0};
+      throw Error(error.kind(),
+                  fmt::format("rank {} of {} could not meet {}: {} (start timeout {:.1f} s)", place.rank, place.size,
+                              is_served ? "the store of its run" : "rank 0", error.what(), options.start_timeout),
+                  std::move(facts));
     }
   }
 
@@ -155,14 +167,16 @@ class Boot::Meeting {
 
   void finish(double seconds) {
     client_->set(arrival_key("done", place_.rank), "");
-    if (server_) {
+    if (place_.rank == 0) {
       const std::vector<int> absent = absent_from(*client_, "done", place_.size, seconds);
-      client_->set("done", fmt::format("{}", fmt::join(absent, ", ")));
+      client_->set("done", comm::ranks_in_words(absent));
     }
     const std::string absent = client_->get("done", seconds + kLeaveSeconds);
     if (!absent.empty()) {
-      fail(ErrorKind::comm, "these of {} ranks were not done within {:.1f} s after rank 0: {}", place_.size, seconds,
-           absent);
+      throw Error(
+          ErrorKind::comm,
+          fmt::format("these of {} ranks were not done within {:.1f} s after rank 0: {}", place_.size, seconds, absent),
+          {.ranks = comm::ranks_in(absent)});
     }
   }
 
@@ -175,19 +189,30 @@ class Boot::Meeting {
 
   const config::RankEnvironment& place_;
   double leave_seconds_ = kLeaveSeconds;
-  std::unique_ptr<comm::StoreServer> server_;  // rank 0 alone; outlives the client
+  std::unique_ptr<comm::StoreServer> server_;  // rank 0's, without a monitor; outlives the client
   std::unique_ptr<comm::StoreClient> client_;
 };
 
 Boot::Boot(const BootOptions& options)
-    : place_(place_in(options.environment)), timeout_(options.communication_timeout) {
+    : place_(place_in(options.environment)),
+      timeout_(options.communication_timeout),
+      own_page_(options.page == nullptr ? std::make_unique<StatusPage>() : nullptr),
+      page_(options.page == nullptr ? *own_page_ : *options.page) {
+  set_failpoint_rank(place_.rank, generation_in(options.environment));
+  pass_failpoint("launch.start");
+  page_.enter(Section::rendezvous);
   const bool on_gpu = options.device == Device::cuda;
   bind_to_numa_node(place_, options.environment);
   if (place_.size == 1) {
     world_ = comm::make_lone_world(options.device);
+    world_->set_status_page(page_);
     return;
   }
   if (on_gpu) require_accelerator();
+  std::vector<int> all(static_cast<size_t>(place_.size));
+  std::iota(all.begin(), all.end(), 0);
+  meetings_ = page_.add_group("meeting", all, place_.rank);
+  const StatusPage::Inside joining(meetings_, {.operation = "join"});
   meeting_ = std::make_unique<Meeting>(place_, options);
   comm::JoinOptions join{
       .rank = place_.rank, .size = place_.size, .start_deadline = options.start_timeout, .store = &meeting_->store()};
@@ -198,6 +223,7 @@ Boot::Boot(const BootOptions& options)
     give_up(error);
     throw;
   }
+  world_->set_status_page(page_);
   world_->set_deadline(options.communication_timeout);
   stop_signals::hold();  // the others count on this rank from here on
 }
@@ -205,6 +231,8 @@ Boot::Boot(const BootOptions& options)
 Boot::~Boot() = default;
 
 void Boot::finish() {
+  page_.enter(Section::end);
+  const StatusPage::Inside finishing(meetings_, {.operation = "finish"});
   if (meeting_) meeting_->finish(timeout_);
 }
 

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/crypto.h"
 #include "core/error.h"
+#include "core/process/exit_codes.h"
 #include "core/process/stop_signals.h"
 #include "launch/ranks/boot.h"
 #include "launch/ranks/rank_process.h"
@@ -202,7 +203,7 @@ class LocalRanks {
     const bool is_stop = launch_.ranks_save && !is_training_ && *stop_signal_name(rank.ending()->signal) != '\0';
     if (is_stop) return ask_to_stop(rank.ending()->signal);
     failed_ = &rank;
-    if (rank.ending()->exit_code != megalith::exit_code(ErrorKind::user)) {
+    if (rank.ending()->exit_code != kExitWrongInput) {
       live_.print(launch_.errors,
                   fmt::format("rank {} {}; ending the other ranks", rank.rank(), rank.ending()->describe()));
     }
@@ -219,18 +220,31 @@ class LocalRanks {
     return path != nullptr ? path : "/dev/tty";
   }
 
-  static bool failure(const Ending& ending) { return ending.exit_code != 0 && ending.exit_code != kExitStoppedEarly; }
+  static bool failure(const Ending& ending) {
+    return ending.exit_code != kExitComplete && ending.exit_code != kExitStoppedEarly;
+  }
 
   void send_all(int signal) const {
     for (const RankProcess& rank : ranks_) rank.send(signal);
   }
 
+  // Who lost another rank may be through before that one has said why it failed.
+  const Ending& cause() const {
+    const auto knows = [](const RankProcess& rank) {
+      const Ending& ending = *rank.ending();
+      return failure(ending) && ending.signal == 0 && ending.exit_code != kExitRankLost;
+    };
+    const bool is_consequence = failed_->ending()->exit_code == kExitRankLost;
+    const auto found = is_consequence ? std::find_if(ranks_.begin(), ranks_.end(), knows) : ranks_.end();
+    return found == ranks_.end() ? *failed_->ending() : *found->ending();
+  }
+
   int exit_code() const {
     if (verdict_) return *verdict_;
-    if (failed_ != nullptr) return failed_->ending()->exit_code;
-    const bool complete =
-        std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.ending()->exit_code == 0; });
-    return complete ? 0 : kExitStoppedEarly;
+    if (failed_ != nullptr) return cause().exit_code;
+    const bool complete = std::all_of(ranks_.begin(), ranks_.end(),
+                                      [](const auto& rank) { return rank.ending()->exit_code == kExitComplete; });
+    return complete ? kExitComplete : kExitStoppedEarly;
   }
 
   const LocalLaunch& launch_;

@@ -35,9 +35,10 @@ struct LocalLaunch {
 // SIGINT to this process, a second or more after the first, ends them without saving.
 //
 // The exit code to answer: 0 when all ranks ended with 0; 75 when with 0 or 75, or when they were stopped before they
-// trained; otherwise that of the rank that failed first, 128 + the signal for one that a signal ended, 130 after a
-// second SIGINT. To be called from the main thread of a process without others that handle these signals: they are held
-// back meanwhile. User error for a command that cannot be run and for a master port of this machine that is taken.
+// trained; otherwise that of the rank that failed first (of one that only lost another: that of one that knows why),
+// 128 + the signal for one that a signal ended, 130 after a second SIGINT. To be called from the main thread of a
+// process without others that handle these signals: they are held back meanwhile. User error for a command that cannot
+// be run and for a master port of this machine that is taken.
 int launch_local(const LocalLaunch& launch);
 
 }  // namespace megalith::launch

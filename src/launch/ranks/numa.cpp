@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "config/environment/variables.h"
 #include "config/scalar.h"
-#include "config/variables.h"
 
 namespace megalith::launch {
 

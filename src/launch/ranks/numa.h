@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 
 namespace megalith::launch {
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,87 +12,18 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/process/stop_signals.h"
+#include "launch/ranks/start_process.h"
 
 namespace megalith::launch {
 
 namespace {
 constexpr size_t kLongestLine = 1 << 16;
-constexpr int kCannotRun = 127;  // as shells say it
 
 RankProcess::Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) io_error_errno("making a pipe for the output of a rank");
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
-}
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-std::vector<std::string> with_own_environment(std::vector<std::string> variables) {
-  const auto given = variables;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string variable(*each);
-    const std::string name = variable.substr(0, variable.find('=') + 1);
-    bool replaced = false;
-    for (const std::string& other : given) replaced = replaced || other.starts_with(name);
-    if (!replaced) variables.push_back(variable);
-  }
-  return variables;
-}
-
-// While it lives, no signal reaches this thread.
-class SignalPause {
- public:
-  SignalPause() {
-    sigset_t all{};
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalPause() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalPause(const SignalPause&) = delete;
-  SignalPause& operator=(const SignalPause&) = delete;
-
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t before_{};
-};
-
-void set_default(int signal) {
-  struct sigaction now {};
-  ::sigaction(signal, nullptr, &now);
-  if (now.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
-}
-
-struct Inherited {
-  int output = -1;
-  int errors = -1;
-  int line = -1;  // -1: none
-};
-
-// Between fork and exec: only what is safe there. A signal that came in the meantime ends the rank: the handlers are
-// its parent's.
-[[noreturn]] void become_rank(char* const* command, char* const* environment, const sigset_t& signals,
-                              const Inherited& inherited) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(inherited.output, STDOUT_FILENO);
-  ::dup2(inherited.errors, STDERR_FILENO);
-  if (inherited.line >= 0) ::fcntl(inherited.line, F_SETFD, 0);
-  for (const auto& [signal, name] : kStopSignals) set_default(signal);
-  set_default(SIGCHLD);
-  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
-  ::execve(command[0], command, environment);
-  ::_exit(kCannotRun);
 }
 }  // namespace
 
@@ -171,21 +101,15 @@ RankProcess::RankProcess(const Options& options, const Pipe& output, const Pipe&
     : rank_(options.rank),
       output_(output.read, fmt::format("[{}] ", rank_), options.output, options.live),
       errors_(errors.read, fmt::format("[{}] ", rank_), options.errors, options.live) {
-  const Inherited inherited{.output = output.write, .errors = errors.write, .line = open_line(options.secret)};
-  std::vector<std::string> given = options.environment;
-  // Also where there is none: that of another launcher, around this one, is not the rank's.
-  given.push_back(fmt::format("{}={}", LauncherLine::kVariable, line_ ? std::to_string(inherited.line) : ""));
-  const std::vector<std::string> variables = with_own_environment(std::move(given));
-  const std::vector<char*> command = pointers_to(*options.command);
-  const std::vector<char*> environment = pointers_to(variables);
-  const SignalPause pause;
-  process_ = ::fork();
-  if (process_ == 0) become_rank(command.data(), environment.data(), pause.before(), inherited);
-  if (process_ < 0) io_error_errno(fmt::format("starting rank {}", rank_));
-  ::setpgid(process_, process_);  // here as well: a signal may be sent to the group before the child has come to it
+  const int line = open_line(options.secret);
+  process_ = start_process({.command = *options.command,
+                            .environment = options.environment,
+                            .output = output.write,
+                            .errors = errors.write,
+                            .line = line});
   ::close(output.write);
   ::close(errors.write);
-  if (line_) ::close(inherited.line);
+  if (line_) ::close(line);
 }
 
 int RankProcess::open_line(const std::optional<std::string>& secret) {

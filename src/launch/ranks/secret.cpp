@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "config/variables.h"
+#include "config/environment/variables.h"
 #include "core/crypto.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -74,10 +74,14 @@ std::string secret_of_run(const config::Lookup& environment) {
   return file ? read_secret_file(*file) : secret.value_or("");
 }
 
-void write_secret_file(const std::filesystem::path& path) {
+std::string new_secret() {
   std::string text;
   for (const char byte : random_bytes(kSecretBytes)) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
-  text += '\n';
+  return text;
+}
+
+void write_secret_file(const std::filesystem::path& path) {
+  const std::string text = new_secret() + '\n';
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (descriptor < 0) io_error_errno(fmt::format("cannot create {}", path.string()));
   const bool is_private = ::fchmod(descriptor, 0600) == 0;  // whatever the folder's access list says

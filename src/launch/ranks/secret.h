@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 
 namespace megalith::launch {
 
@@ -15,7 +15,9 @@ std::string secret_of_run(const config::Lookup& environment = config::process_en
 // of root's that a group of this process can read (0440). User error for any other.
 std::string read_secret_file(const std::filesystem::path& path);
 
-// 32 random bytes, as text, in a new file of mode 0600.
+// 32 random bytes, as text.
+std::string new_secret();
+// The same in a new file of mode 0600.
 void write_secret_file(const std::filesystem::path& path);
 
 }  // namespace megalith::launch

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
 #include "core/device.h"
 #include "core/error.h"
-#include "core/process/stop_signals.h"
+#include "core/process/exit_codes.h"
 #include "launch/ranks/boot.h"
 #include "launch/ranks/local.h"
 #include "launch/ranks/secret.h"
@@ -79,10 +80,9 @@ int launch_self(const SelfLaunch& launch) {
                                  .ranks_share_gpus = ranks_share_gpus(launch),
                                  .ranks_save = launch.ranks_save,
                                  .secret = launch.place.machines > 1 ? secret_of_run() : ""});
-  constexpr int kInterruptedTwice = 128 + SIGINT;
-  const bool is_answer = code == 0 || code == kExitStoppedEarly || code == exit_code(ErrorKind::user) ||
-                         (launch.ranks_save && code == kInterruptedTwice);
-  return is_answer ? code : exit_code(ErrorKind::internal);
+  const bool is_answer = std::find(kExitCodes.begin(), kExitCodes.end(), code) != kExitCodes.end() &&
+                         (launch.ranks_save || code != kExitInterrupted);
+  return is_answer ? code : kExitInternal;
 }
 
 }  // namespace megalith::launch

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "core/tensor.h"
 
 namespace megalith::launch {

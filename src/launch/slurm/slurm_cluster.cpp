@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <sstream>
 
+#include "config/environment/variables.h"
 #include "config/scalar.h"
-#include "config/variables.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "launch/log_printer.h"
 #include "launch/slurm/slurm_script.h"
+#include "launch/slurm/slurm_stages.h"
 #include "launch/tool.h"
 
 namespace megalith::launch {
@@ -26,7 +29,7 @@ ToolAnswer ask(std::vector<std::string> command, double seconds = kAskSeconds, s
   return run_tool({.command = std::move(command),
                    .input = std::move(input),
                    .seconds = seconds,
-                   .without = {"SBATCH_", "SLURM_", "SALLOC_", "SRUN_", "SQUEUE_", "SCANCEL_"},
+                   .without = {"SBATCH_", "SLURM_", "SALLOC_", "SRUN_", "SQUEUE_", "SCANCEL_", "MEGALITH_STORE_SECRET"},
                    .keep = {"SLURM_CONF", "SLURM_CLUSTERS"}});
 }
 
@@ -63,26 +66,59 @@ JobState ask_accounts(const std::string& id) {
   if (!has_tool("sacct")) return {.id = id};
   const ToolAnswer answer =
       ask({"sacct", "--noheader", "--parsable2", "--allocations", "--jobs=" + id, "--format=State,NodeList"});
-  const std::string line = first_line(answer.output);
-  return answer.good() && !line.empty() ? parse_sacct(id, line) : JobState{.id = id};
+  const bool is_known = answer.good() && !first_line(answer.output).empty();
+  return is_known ? parse_sacct(id, answer.output) : JobState{.id = id};
 }
 
 JobState ask_state(const std::string& id) {
   const ToolAnswer answer = ask({"squeue", "--noheader", "--states=all", "--jobs=" + id, "--format=%T|%r|%S|%N"});
   const bool is_forgotten = answer.errors.find("Invalid job id") != std::string::npos;
   if (!answer.good() && !is_forgotten) fail(ErrorKind::io, "squeue does not answer: {}", answer.words());
-  const std::string line = first_line(answer.output);
-  return line.empty() ? ask_accounts(id) : parse_squeue(id, line);
+  return first_line(answer.output).empty() ? ask_accounts(id) : parse_squeue(id, answer.output);
 }
 
-std::string sbatch(const std::vector<std::string>& options, const std::string& file) {
+// How many tasks an array may have; nothing where the cluster does not say.
+std::optional<int64_t> most_tasks() {
+  const ToolAnswer answer = ask({"scontrol", "show", "config"});
+  std::istringstream lines(answer.output);
+  for (std::string name, equals, value; lines >> name;) {
+    if (name == "MaxArraySize" && lines >> equals >> value) return config::read_int(value);
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::nullopt;
+}
+
+std::string sbatch(const std::vector<std::string>& options, const std::vector<std::string>& script) {
   std::vector<std::string> command = {"sbatch", "--parsable"};
   command.insert(command.end(), options.begin(), options.end());
-  command.push_back(file);
+  command.insert(command.end(), script.begin(), script.end());
   const ToolAnswer answer = ask(std::move(command), kSubmitSeconds);
   if (!answer.good()) user_error("sbatch refused the job: {}", answer.words());
   const std::string id = first_line(answer.output);
   return id.substr(0, id.find(';'));  // "12;cluster" where there are several
+}
+
+// One line stands for all tasks of an array: of one that runs, else of one that waits, else of one that did not end
+// well.
+int weight_of(const JobState& state) {
+  if (state.phase == JobState::Phase::running) return 3;
+  if (state.phase == JobState::Phase::waiting) return 2;
+  return state.word == "COMPLETED" ? 0 : 1;
+}
+
+template <class Parse>
+JobState parse_lines(const std::string& lines, Parse&& parse) {
+  JobState all = parse(first_line(lines));
+  std::istringstream text(lines);
+  std::vector<std::string> nodes;
+  for (std::string line; std::getline(text, line);) {
+    JobState state = parse(line);
+    const bool is_new = std::find(nodes.begin(), nodes.end(), state.nodes) == nodes.end();
+    if (state.phase == JobState::Phase::running && !state.nodes.empty() && is_new) nodes.push_back(state.nodes);
+    if (weight_of(state) > weight_of(all)) all = std::move(state);
+  }
+  if (!nodes.empty()) all.nodes = fmt::format("{}", fmt::join(nodes, ","));
+  return all;
 }
 
 void cancel(const std::string& id) {
@@ -92,24 +128,25 @@ void cancel(const std::string& id) {
 
 }  // namespace
 
-JobState parse_squeue(const std::string& id, const std::string& line) {
-  std::vector<std::string> fields = fields_of(line);
-  fields.resize(4);
-  JobState state{.id = id, .phase = phase_of(fields[0]), .word = fields[0], .nodes = unless_unknown(fields[3])};
-  if (state.phase == JobState::Phase::waiting) {
+JobState parse_squeue(const std::string& id, const std::string& lines) {
+  return parse_lines(lines, [&](const std::string& line) {
+    std::vector<std::string> fields = fields_of(line);
+    fields.resize(4);
+    JobState state{.id = id, .phase = phase_of(fields[0]), .word = fields[0], .nodes = unless_unknown(fields[3])};
+    if (state.phase == JobState::Phase::running) return state;
     state.why = unless_unknown(fields[1]);
-    state.may_start = unless_unknown(fields[2]);
-  } else if (state.phase == JobState::Phase::ended) {
-    state.why = unless_unknown(fields[1]);
-  }
-  return state;
+    if (state.phase == JobState::Phase::waiting) state.may_start = unless_unknown(fields[2]);
+    return state;
+  });
 }
 
-JobState parse_sacct(const std::string& id, const std::string& line) {
-  std::vector<std::string> fields = fields_of(line);
-  fields.resize(2);
-  const std::string word = fields[0].substr(0, fields[0].find(' '));  // "CANCELLED by 1000"
-  return {.id = id, .phase = phase_of(word), .word = fields[0], .nodes = unless_unknown(fields[1])};
+JobState parse_sacct(const std::string& id, const std::string& lines) {
+  return parse_lines(lines, [&](const std::string& line) {
+    std::vector<std::string> fields = fields_of(line);
+    fields.resize(2);
+    const std::string word = fields[0].substr(0, fields[0].find(' '));  // "CANCELLED by 1000"
+    return JobState{.id = id, .phase = phase_of(word), .word = fields[0], .nodes = unless_unknown(fields[1])};
+  });
 }
 
 std::string SlurmCluster::render(const Launch& launch) const {
@@ -136,12 +173,37 @@ std::vector<std::string> SlurmCluster::obstacles() const {
 }
 
 std::string SlurmCluster::check(const Launch& launch) const {
-  const ToolAnswer answer = ask({"sbatch", "--test-only"}, kSubmitSeconds, render(launch));
-  if (!answer.good()) user_error("Slurm would not take the job: {}", answer.words());
-  return answer.words();
+  const std::string script = render(launch);
+  const auto test = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {"sbatch", "--test-only"};
+    command.insert(command.end(), options.begin(), options.end());
+    const ToolAnswer answer = ask(std::move(command), kSubmitSeconds, script);
+    if (!answer.good()) user_error("Slurm would not take the job: {}", answer.words());
+    return answer.words();
+  };
+  if (launch.stages.empty()) return test({});
+  std::vector<std::string> answers;
+  for (const Stage& stage : launch.stages)
+    answers.push_back(fmt::format("{}: {}", stage.name, test(stage_options(launch, stage, {}))));
+  return fmt::format("{}", fmt::join(answers, "\n"));
+}
+
+std::vector<std::string> SlurmCluster::refusals(const Launch& launch) const {
+  std::vector<std::string> problems;
+  if (launch.stages.empty()) return problems;
+  const auto most = most_tasks();
+  for (const Stage& stage : launch.stages) {
+    if (most && stage.tasks > *most)
+      problems.push_back(
+          fmt::format("{}: an array of {} tasks, where this cluster takes {} (MaxArraySize): give --array {} or less, "
+                      "each task does its share",
+                      stage.name, stage.tasks, *most, *most));
+  }
+  return problems;
 }
 
 std::vector<std::string> SlurmCluster::submit(const Launch& launch) const {
+  if (!launch.stages.empty()) return submit_stages(launch);
   std::vector<std::string> options;
   if (!launch.after.empty()) {
     const bool is_singleton = launch.chain > 1 || launch.profile.flag("slurm.singleton");
@@ -151,7 +213,22 @@ std::vector<std::string> SlurmCluster::submit(const Launch& launch) const {
   std::vector<std::string> ids;
   try {
     for (int64_t i = 0; i < launch.chain; ++i)
-      ids.push_back(sbatch(options, (launch.folder / rendered_name()).string()));
+      ids.push_back(sbatch(options, {(launch.folder / rendered_name()).string()}));
+  } catch (const Error&) {
+    for (const std::string& id : ids) cancel(id);
+    throw;
+  }
+  return ids;
+}
+
+std::vector<std::string> SlurmCluster::submit_stages(const Launch& launch) const {
+  std::vector<std::string> ids, after = launch.after;
+  try {
+    for (const Stage& stage : launch.stages) {
+      ids.push_back(
+          sbatch(stage_options(launch, stage, after), {(launch.folder / rendered_name()).string(), stage.name}));
+      after = {ids.back()};
+    }
   } catch (const Error&) {
     for (const std::string& id : ids) cancel(id);
     throw;
@@ -180,7 +257,7 @@ void SlurmCluster::stop(const LaunchRecord& record, bool now) const {
   bool some_run = false;
   for (const JobState& state : status(record)) {
     if (state.phase == JobState::Phase::ended || state.phase == JobState::Phase::forgotten) continue;
-    if (state.phase == JobState::Phase::waiting || now) {
+    if (state.phase == JobState::Phase::waiting || now || !record.stages.empty()) {
       cancel(state.id);
       continue;
     }

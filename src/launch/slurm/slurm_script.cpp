@@ -8,13 +8,13 @@
 #include "core/error.h"
 #include "launch/bash_quote.h"
 #include "launch/job_script.h"
+#include "launch/slurm/slurm_options.h"
+#include "launch/slurm/slurm_stages.h"
 #include "launch/slurm/slurm_time.h"
 
 namespace megalith::launch {
 
 namespace {
-
-constexpr size_t kLongestOption = 1000;
 
 const char* const kComment =
     R"sh(# One start of a run that may take several. How it goes on depends on the exit code of the program:
@@ -90,44 +90,16 @@ class Script {
  public:
   explicit Script(const Launch& launch) : launch_(launch), profile_(launch.profile) {}
 
-  std::vector<std::string> options() const {
-    std::vector<std::string> options = {fmt::format("--job-name={}", launch_.name),
-                                        fmt::format("--nodes={}", launch_.nodes),
-                                        fmt::format("--ntasks-per-node={}", tasks_per_node())};
-    const auto add = [&](const char* option, const char* key) {
-      if (const std::string value = profile_.text(key); !value.empty()) options.push_back(option + value);
-    };
-    add("--partition=", "slurm.partition");
-    add("--account=", "slurm.account");
-    add("--qos=", "slurm.qos");
-    add("--reservation=", "slurm.reservation");
-    add("--constraint=", "slurm.constraint");
-    add_gpus(options);
-    if (profile_.flag("slurm.exclusive")) options.emplace_back("--exclusive");
-    add("--mem=", "slurm.memory");
-    if (const int64_t cpus = profile_.number("slurm.cpus_per_task"); cpus > 0)
-      options.push_back(fmt::format("--cpus-per-task={}", cpus));
-    add("--switches=", "slurm.switches");
-    if (const int64_t nodes = profile_.number("slurm.segment"); nodes > 0)
-      options.push_back(fmt::format("--segment={}", nodes));
-    add("--time=", "slurm.time");
-    if (launch_.saves) options.push_back(fmt::format("--signal=USR1@{}", margin()));
-    if (launch_.chain > 1 || profile_.flag("slurm.singleton")) options.emplace_back("--dependency=singleton");
-    options.emplace_back(requeues() ? "--requeue" : "--no-requeue");
-    // The script opens its log itself: where a node does not see it, Slurm would not even start the script.
-    options.emplace_back("--output=/dev/null");
-    for (const std::string& more : profile_.texts("slurm.sbatch")) options.push_back(more);
-    return options;
-  }
-
   std::string text() const {
     std::string text = "#!/bin/bash\n";
-    for (const std::string& option : options()) text += fmt::format("#SBATCH {}\n", sbatch_quoted(option));
-    text += fmt::format("\n{}\n{}job=$SLURM_JOB_ID\n", kComment, script_settings(launch_));
-    if (launch_.saves) text += fmt::format("margin={}\nmax_time={}\n", margin(), launch_.max_time);
+    for (const std::string& option : sbatch_options(launch_))
+      text += fmt::format("#SBATCH {}\n", sbatch_quoted(option));
+    text += fmt::format("\n{}\n{}{}job=$SLURM_JOB_ID\n", kComment, script_settings(launch_), script_files(launch_));
+    if (launch_.saves) text += fmt::format("margin={}\nmax_time={}\n", save_margin(profile_), launch_.max_time);
     if (launch_.chain > 1) text += fmt::format("chain={}\n", launch_.chain);
     const char* const again = launch_.chain > 1 ? kChain : requeues() ? kRequeue : kNoRequeue;
-    text += fmt::format("\n{}\n{}\n{}\n{}", kScriptFunctions, again, kScriptStart, environment());
+    text +=
+        fmt::format("\n{}\n{}\n{}\n{}\n{}", kScriptFunctions, kNewestCheckpoint, again, kScriptStart, environment());
     if (launch_.saves) text += fmt::format("\n{}", kTimeLimit);
     text += fmt::format("\n{}", run());
     text += kPolicy;
@@ -135,17 +107,7 @@ class Script {
   }
 
  private:
-  bool per_rank() const { return launch_.work == Work::workers || profile_.text("slurm.tasks") == "gpu"; }
-  int64_t tasks_per_node() const { return per_rank() ? launch_.ranks_per_node : 1; }
-  int64_t margin() const { return static_cast<int64_t>(profile_.seconds("save_margin")); }
   bool requeues() const { return launch_.chain == 1 && profile_.flag("slurm.requeue"); }
-
-  void add_gpus(std::vector<std::string>& options) const {
-    const int64_t gpus = profile_.number("gpus_per_node");
-    const std::string how = profile_.text("slurm.gpus");
-    if (gpus == 0 || launch_.work == Work::workers || how == "none") return;
-    options.push_back(fmt::format("{}{}", how == "gres" ? "--gres=gpu:" : "--gpus-per-node=", gpus));
-  }
 
   std::string environment() const {
     std::string text;
@@ -159,49 +121,11 @@ MEGALITH_GENERATION=$generation
     return text + script_exports(launch_);
   }
 
-  std::vector<std::string> srun() const {
-    // The first task that ends must not end the others: srun would answer with their signal instead of 75.
-    std::vector<std::string> words = {
-        "srun", "--kill-on-bad-exit=0",
-        fmt::format("--wait={}", launch_.work == Work::ranks ? profile_.number("slurm.wait") : 0)};
-    if (tasks_per_node() > 1) words.emplace_back("--label");
-    if (const int64_t cpus = profile_.number("slurm.cpus_per_task"); cpus > 0)
-      words.push_back(fmt::format("--cpus-per-task={}", cpus));
-    if (const std::string mpi = profile_.text("slurm.mpi"); !mpi.empty()) words.push_back("--mpi=" + mpi);
-    if (!profile_.text("image").empty()) add_container(words);
-    for (const std::string& more : profile_.texts("slurm.srun")) words.push_back(more);
-    return words;
-  }
-
-  void add_container(std::vector<std::string>& words) const {
-    words.push_back("--container-image=" + profile_.text("image"));
-    std::vector<std::string> mounts;
-    for (const Mount& mount : profile_.mounts())
-      mounts.push_back(fmt::format("{}:{}{}", mount.source, mount.target, mount.read_only ? ":ro" : ""));
-    if (!mounts.empty()) words.push_back(fmt::format("--container-mounts={}", fmt::join(mounts, ",")));
-    if (profile_.flag("slurm.container_writable")) words.emplace_back("--container-writable");
-    words.emplace_back(profile_.flag("slurm.container_mount_home") ? "--container-mount-home"
-                                                                   : "--no-container-mount-home");
-    // Those that must win over the image's own.
-    std::vector<std::string> names;
-    if (launch_.work == Work::ranks) names = {"MASTER_ADDR", "MASTER_PORT", "MEGALITH_GENERATION"};
-    for (const auto& [name, value] : environment_of(launch_)) names.push_back(name);
-    if (!names.empty()) words.push_back(fmt::format("--container-env={}", fmt::join(names, ",")));
-  }
-
-  std::vector<std::string> program() const {
-    std::vector<std::string> words = per_rank() ? command_per_rank(launch_) : command_per_node(launch_);
-    const std::vector<std::string> files = profile_.texts("source");
-    if (files.empty()) return words;
-    std::string shell;
-    for (const std::string& file : files) shell += fmt::format("source {} && ", bash_quoted(file));
-    words.insert(words.begin(), {"bash", "-c", shell + "exec \"$@\"", "bash"});
-    return words;
-  }
-
   std::string run() const {
-    const std::vector<std::string> start = srun();
-    const std::vector<std::string> command = program();
+    const bool one_each = one_task_per_rank(launch_);
+    const std::vector<std::string> start = srun_words(launch_, one_each ? launch_.ranks_per_node : 1);
+    const std::vector<std::string> command =
+        task_command(profile_, one_each ? command_per_rank(launch_) : command_per_node(launch_));
     std::string text = R"sh(before=$(newest_checkpoint)
 note start "$generation" "$job" "$SLURM_JOB_NODELIST"
 trap : TERM  # goes to the ranks; this script waits for their answer
@@ -217,31 +141,14 @@ trap : TERM  # goes to the ranks; this script waits for their answer
 
 }  // namespace
 
-std::string sbatch_quoted(const std::string& option) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (option.size() > kLongestOption || std::any_of(option.begin(), option.end(), is_control)) {
-    user_error("a #SBATCH line cannot carry '{}': it has {}", option.substr(0, 60),
-               option.size() > kLongestOption ? fmt::format("more than {} bytes", kLongestOption)
-                                              : "a line end or another control character");
-  }
-  constexpr std::string_view kSpecial = " \"'\\#$`!&|;<>()*?[]{}~";
-  if (option.find_first_of(kSpecial) == std::string::npos) return option;
-  std::string quoted = "\"";
-  for (const char c : option) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 std::string slurm_script(const Launch& launch) {
-  return Script(launch).text();
+  return launch.stages.empty() ? Script(launch).text() : slurm_stages_script(launch);
 }
 
 std::vector<std::string> slurm_script_problems(const Launch& launch) {
   std::vector<std::string> problems;
   const Profile& profile = launch.profile;
-  for (const std::string& option : Script(launch).options()) {
+  for (const std::string& option : sbatch_options(launch)) {
     try {
       sbatch_quoted(option);
     } catch (const Error& error) {

@@ -13,7 +13,4 @@ std::string slurm_script(const Launch& launch);
 // What the script cannot carry, or Slurm would not take.
 std::vector<std::string> slurm_script_problems(const Launch& launch);
 
-// One option as a #SBATCH line takes it, quoted where needed. User error for what such a line cannot carry.
-std::string sbatch_quoted(const std::string& option);
-
 }  // namespace megalith::launch

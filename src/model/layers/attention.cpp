@@ -1,22 +1,25 @@
 #include "model/layers/attention.h"
 
 #include "model/parameters.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/rope.h"
 
 namespace megalith::model {
 
-Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope,
-                     int64_t layer)
+Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision,
+                     const RopeTable& rope, int64_t layer)
     : config_(config),
       rope_(rope),
       norm_(config, store, layer_name(layer, "attention.norm")),
-      qkv_(store, layer_name(layer, "attention.qkv")),
+      qkv_(store, precision, layer_name(layer, "attention.qkv")),
       core_(config, layer),
-      out_(config, store, layer_name(layer, "attention.out"), layer, DropoutSite::attention_output) {}
+      out_(config, store, precision, layer_name(layer, "attention.out"), layer, DropoutSite::attention_output) {}
 
 Attention::Saved Attention::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_normed) const {
   Saved saved{.statistics = norm_.allocate_statistics(arena, shape.rows)};
-  if (keep_normed) saved.normed = arena.allocate("attention.normed", config_.compute, {shape.rows, config_.hidden});
+  if (keep_normed)
+    saved.normed = allocate_kept_input(arena, "attention.normed", qkv_.input(), shape, config_.hidden, true);
   saved.qkv = arena.allocate("attention.qkv", config_.compute, {shape.tokens(), config_.qkv_width()});
   saved.mixed = arena.allocate("attention.mixed", config_.compute, {shape.tokens(), config_.query_width()});
   saved.log_sum_exp =
@@ -27,39 +30,68 @@ Attention::Saved Attention::allocate_saved(Arena& arena, const ActivationShape& 
 void Attention::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
   {
     const ArenaScope scope(context.scratch);
-    const Tensor normed = saved.normed ? saved.normed : norm_.allocate_rows(context.scratch, context);
-    norm_.forward(context, input, normed, saved.statistics);
-    qkv_.forward(context, context.tensor.gather(context.stream, context.scratch, normed), saved.qkv);
+    qkv_.forward(context, norm_.forward(context, input, qkv_.input(), saved.normed, saved.statistics), saved.qkv);
   }
   rotate(context, saved.qkv, false);
   core_.forward(context, saved.qkv, saved.mixed, saved.log_sum_exp);
-  out_.forward(context, saved.mixed, input, output);
+  const ArenaScope scope(context.scratch);
+  out_.forward(context, operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::rows), input, output);
 }
 
 void Attention::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
                          Tensor input_bias_gradient) const {
   const ArenaScope scope(context.scratch);
   const int64_t tokens = context.tokens();
-  const Tensor d_qkv = context.kept().allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
+  const Tensor d_qkv = (qkv_.gradient().is_scaled() ? context.scratch : context.kept())
+                           .allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
   {
     const ArenaScope inner(context.scratch);
-    const Tensor d_product = out_.backward_product(context, gradient);
+    const ops::Operand d_product = out_.backward_product(context, gradient);
     const Tensor d_mixed =
         context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
     out_.backward_input(context, d_product, d_mixed);
-    out_.backward_weight(context, d_product, saved.mixed);
+    out_.backward_weight(context, d_product,
+                         operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::columns));
     core_.backward(context, saved.qkv, saved.mixed, saved.log_sum_exp, d_mixed, d_qkv);
   }
   rotate(context, d_qkv, true);
+  const ops::Operand d_product = qkv_gradient(context, d_qkv);
   {
     const ArenaScope inner(context.scratch);
-    qkv_.backward_weight(context, d_qkv, norm_.output_again(context, input, saved.normed, saved.statistics));
+    qkv_.backward_weight(context, d_product,
+                         norm_.output_again(context, input, qkv_.input(), saved.normed, saved.statistics));
   }
-  qkv_.backward_bias(context, d_qkv);
   const Tensor d_normed = norm_.allocate_tokens(context);
-  qkv_.backward_input(context, d_qkv, d_normed);
+  qkv_.backward_input(context, d_product, d_normed);
   norm_.backward(context, context.tensor.reduce(context.stream, d_normed), input, saved.statistics, gradient, gradient,
                  input_bias_gradient);
+}
+
+ops::Operand Attention::qkv_gradient(const Context& context, Tensor d_qkv) const {
+  if (qkv_.gradient().is_scaled()) {
+    add_up_shared_heads(context, d_qkv);
+    return operand_of(context, "attention.d_qkv", qkv_.gradient(), d_qkv, Sides::both, qkv_.bias_gradient());
+  }
+  qkv_.backward_bias(context, d_qkv);
+  return d_qkv;
+}
+
+// Otherwise fp8 would round the part of each rank's queries where one rank alone rounds the sum.
+void Attention::add_up_shared_heads(const Context& context, Tensor d_qkv) const {
+  comm::Communicator* group = context.tensor.kv_heads;
+  if (group->is_alone()) return;
+  const ArenaScope scope(context.scratch);
+  const Tensor d_kv = d_qkv.slice_cols(config_.query_width(), config_.qkv_width());
+  const Tensor packed = context.scratch.allocate("attention.d_kv", config_.compute, {d_kv.rows(), d_kv.cols()});
+  ops::dropout_add(context.stream, {.x = d_kv, .y = packed});
+  group->all_reduce(context.stream, packed).wait(context.stream);
+  if (group->rank() != 0) ops::fill(context.stream, {.x = packed, .value = 0.0});
+  ops::dropout_add(context.stream, {.x = packed, .y = d_kv});
+}
+
+void Attention::cast_weights(const Context& context) const {
+  qkv_.cast_weight(context);
+  out_.cast_weight(context);
 }
 
 // q and k lie side by side: one call turns both.

@@ -19,13 +19,14 @@ class Attention {
  public:
   struct Saved {
     NormStatistics statistics;
-    Tensor normed;  // (rows, C); absent where it is recomputed
-    Tensor qkv;     // (tokens, qkv_width), rotated
-    Tensor mixed;   // (tokens, query_width)
+    ops::Operand normed;  // (rows, C); absent where it is recomputed
+    Tensor qkv;           // (tokens, qkv_width), rotated
+    Tensor mixed;         // (tokens, query_width)
     Tensor log_sum_exp;
   };
 
-  Attention(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer);
+  Attention(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision,
+            const RopeTable& rope, int64_t layer);
 
   Saved allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_normed) const;
 
@@ -37,9 +38,16 @@ class Attention {
                 Tensor input_bias_gradient) const;
   // The output's own bias, for whoever makes its gradient on the way back; absent where backward() makes it itself.
   Tensor output_bias_gradient() const { return out_.bias_gradient(); }
+  bool is_scaled() const { return qkv_.input().is_scaled(); }
+  // As Linear::cast_weight().
+  void cast_weights(const Context& context) const;
 
  private:
   void rotate(const Context& context, Tensor qkv, bool inverse) const;
+  // Of ranks with the same key and value heads the first gets the whole gradient of these, the others zeros.
+  void add_up_shared_heads(const Context& context, Tensor d_qkv) const;
+  // d_qkv as an operand; makes the gradient of the bias.
+  ops::Operand qkv_gradient(const Context& context, Tensor d_qkv) const;
 
   const ModelConfig& config_;
   RopeTable rope_;

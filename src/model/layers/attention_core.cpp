@@ -205,24 +205,24 @@ Tensor AttentionCore::scatter_samples(const Context& context, const Tensor& whol
 void AttentionCore::forward_cached(const Context& context, Tensor qkv, const Outputs& outputs) const {
   const Heads heads = split(qkv);
   for (int64_t sequence = 0; sequence < context.batch; ++sequence) {
-    const KvCache::Place& place = context.cache->places[static_cast<size_t>(sequence)];
+    const KvCache::Sequence& cached = context.cache->sequences[static_cast<size_t>(sequence)];
     const parallel::Interval tokens{sequence * context.length, (sequence + 1) * context.length};
     const parallel::Interval statistics{sequence * config_.heads, (sequence + 1) * config_.heads};
     const Heads own{.q = rows_of(heads.q, tokens), .k = rows_of(heads.k, tokens), .v = rows_of(heads.v, tokens)};
-    forward_part(context, {.query_offset = place.position}, through_cache(context, place, own),
+    forward_part(context, {.query_offset = cached.position}, through_cache(context, cached, own),
                  {.mixed = rows_of(outputs.mixed, tokens), .log_sum_exp = rows_of(outputs.log_sum_exp, statistics)});
   }
 }
 
-Heads AttentionCore::through_cache(const Context& context, const KvCache::Place& place, const Heads& heads) const {
+Heads AttentionCore::through_cache(const Context& context, const KvCache::Sequence& cached, const Heads& heads) const {
   const auto layer = static_cast<size_t>(layer_);
-  const int64_t begin = place.first_row + place.position;
+  const int64_t begin = cached.first_row + cached.position;
   const int64_t end = begin + context.length;
   ops::cast(context.stream, {.x = heads.k, .y = context.cache->keys[layer].slice_rows(begin, end)});
   ops::cast(context.stream, {.x = heads.v, .y = context.cache->values[layer].slice_rows(begin, end)});
   return {.q = heads.q,
-          .k = context.cache->keys[layer].slice_rows(place.first_row, end),
-          .v = context.cache->values[layer].slice_rows(place.first_row, end)};
+          .k = context.cache->keys[layer].slice_rows(cached.first_row, end),
+          .v = context.cache->values[layer].slice_rows(cached.first_row, end)};
 }
 
 Tensor AttentionCore::allocate_scratch(const Context& context, const Part& part, const Heads& heads) const {

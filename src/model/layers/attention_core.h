@@ -67,7 +67,7 @@ class AttentionCore {
 
   // Each sequence of the batch against its own keys so far.
   void forward_cached(const Context& context, Tensor qkv, const Outputs& outputs) const;
-  Heads through_cache(const Context& context, const KvCache::Place& place, const Heads& heads) const;
+  Heads through_cache(const Context& context, const KvCache::Sequence& cached, const Heads& heads) const;
   Tensor keys_and_values(Tensor qkv) const { return qkv.slice_cols(config_.query_width(), qkv.cols()); }
   Tensor allocate_scratch(const Context& context, const Part& part, const Heads& heads) const;
   ops::Dropout dropout(const Context& context) const {

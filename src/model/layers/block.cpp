@@ -2,8 +2,9 @@
 
 namespace megalith::model {
 
-Block::Block(const ModelConfig& config, const parallel::ParameterStore& store, const RopeTable& rope, int64_t layer)
-    : config_(config), attention_(config, store, rope, layer), mlp_(config, store, layer) {}
+Block::Block(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision,
+             const RopeTable& rope, int64_t layer)
+    : config_(config), attention_(config, store, precision, rope, layer), mlp_(config, store, precision, layer) {}
 
 Block::Saved Block::allocate_saved(Arena& arena, const ActivationShape& shape, Recompute policy) const {
   const bool keep_recomputable = policy == Recompute::none;
@@ -13,6 +14,10 @@ Block::Saved Block::allocate_saved(Arena& arena, const ActivationShape& shape, R
 }
 
 void Block::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
+  if (context.casts_weights) {
+    attention_.cast_weights(context);
+    mlp_.cast_weights(context);
+  }
   attention_.forward(context, input, saved.middle, saved.attention);
   mlp_.forward(context, saved.middle, output, saved.mlp);
 }

@@ -5,34 +5,34 @@
 
 namespace megalith::model {
 
-Mlp::Mlp(const ModelConfig& config, const parallel::ParameterStore& store, int64_t layer)
+Mlp::Mlp(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision, int64_t layer)
     : config_(config),
       norm_(config, store, layer_name(layer, "mlp.norm")),
-      up_(store, layer_name(layer, config.swiglu ? "mlp.gate_up" : "mlp.up")),
-      down_(config, store, layer_name(layer, "mlp.down"), layer, DropoutSite::mlp_output) {}
+      up_(store, precision, layer_name(layer, config.swiglu ? "mlp.gate_up" : "mlp.up")),
+      down_(config, store, precision, layer_name(layer, "mlp.down"), layer, DropoutSite::mlp_output) {}
 
 Mlp::Saved Mlp::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_recomputable) const {
   Saved saved{.statistics = norm_.allocate_statistics(arena, shape.rows)};
-  if (keep_recomputable) saved.normed = arena.allocate("mlp.normed", config_.compute, {shape.rows, config_.hidden});
+  if (keep_recomputable)
+    saved.normed = allocate_kept_input(arena, "mlp.normed", up_.input(), shape, config_.hidden, true);
   saved.up = arena.allocate("mlp.up", config_.compute, {shape.tokens(), config_.up_width()});
   if (keep_recomputable)
-    saved.activated = arena.allocate("mlp.activated", config_.compute, {shape.tokens(), config_.ffn});
+    saved.activated = allocate_kept_input(arena, "mlp.activated", down_.input(), shape, config_.ffn, false);
   return saved;
 }
 
 void Mlp::forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const {
   const ArenaScope scope(context.scratch);
-  const Tensor activated = saved.activated ? saved.activated : allocate_activated(context.scratch, context);
+  const ops::Operand activated =
+      with_rows(context, "mlp.activated", down_.input(), saved.activated, context.tokens(), config_.ffn);
   {
     const ArenaScope inner(context.scratch);
-    const Tensor rows = saved.normed ? saved.normed : norm_.allocate_rows(context.scratch, context);
-    norm_.forward(context, input, rows, saved.statistics);
-    const Tensor normed = context.tensor.gather(context.stream, context.scratch, rows);
-    if (config_.swiglu) {
+    const ops::Operand normed = norm_.forward(context, input, up_.input(), saved.normed, saved.statistics);
+    if (config_.swiglu || down_.input().is_scaled()) {
       up_.forward(context, normed, saved.up);
       activate(context, saved.up, activated);
     } else {
-      up_.forward_gelu(context, normed, saved.up, activated);
+      up_.forward_gelu(context, normed, saved.up, activated.rows);
     }
   }
   down_.forward(context, activated, input, output);
@@ -41,24 +41,30 @@ void Mlp::forward(const Context& context, Tensor input, Tensor output, const Sav
 void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
                    Tensor input_bias_gradient) const {
   const ArenaScope scope(context.scratch);
+  const int64_t tokens = context.tokens();
+  const ops::Operand d_up = up_.gradient().is_scaled() ? allocate_operand(context, "mlp.d_up", up_.gradient(), tokens,
+                                                                          config_.up_width(), Sides::both)
+                                                       : saved.up;
   {
     const ArenaScope inner(context.scratch);
-    const Tensor d_product = down_.backward_product(context, gradient);
-    Tensor activated = saved.activated;
+    const ops::Operand d_product = down_.backward_product(context, gradient);
+    ops::Operand activated = saved.activated;
+    if (down_.input().scaling == Scaling::delayed) activated.slot = down_.input().slot;
     if (!activated) {
-      activated = allocate_activated(context.kept(), context);
+      activated = allocate_operand(context, "mlp.activated", down_.input(), tokens, config_.ffn, Sides::columns);
       activate(context, saved.up, activated);
     }
     down_.backward_weight(context, d_product, activated);
     // The activation is no longer needed, unless a later product reads it: its gradient takes its place.
-    const Tensor d_activated = context.deferred != nullptr ? allocate_activated(context.scratch, context) : activated;
+    const bool is_free = context.deferred == nullptr && !down_.input().is_scaled();
+    const Tensor d_activated =
+        is_free ? activated.rows : context.scratch.allocate("mlp.d_activated", config_.compute, {tokens, config_.ffn});
     down_.backward_input(context, d_product, d_activated);
-    activate_backward(context, d_activated, saved.up);
+    activate_backward(context, d_activated, saved.up, d_up);
   }
-  const Tensor d_up = saved.up;
   {
     const ArenaScope inner(context.scratch);
-    up_.backward_weight(context, d_up, norm_.output_again(context, input, saved.normed, saved.statistics));
+    up_.backward_weight(context, d_up, norm_.output_again(context, input, up_.input(), saved.normed, saved.statistics));
   }
   const Tensor d_normed = norm_.allocate_tokens(context);
   up_.backward_input(context, d_up, d_normed);
@@ -66,32 +72,47 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
                  input_bias_gradient);
 }
 
-Tensor Mlp::allocate_activated(Arena& arena, const Context& context) const {
-  return arena.allocate("mlp.activated", config_.compute, {context.tokens(), config_.ffn});
+void Mlp::cast_weights(const Context& context) const {
+  up_.cast_weight(context);
+  down_.cast_weight(context);
 }
 
-void Mlp::activate(const Context& context, Tensor up, Tensor activated) const {
-  if (config_.swiglu) {
-    ops::swiglu_forward(context.stream, {.gate_up = up, .y = activated});
-  } else {
-    ops::gelu_forward(context.stream, {.x = up, .y = activated});
-  }
+void Mlp::activate(const Context& context, Tensor up, const ops::Operand& activated) const {
+  write_operand(context, down_.input(), activated, [&](const ops::Operand& y) {
+    if (config_.swiglu) {
+      ops::swiglu_forward(context.stream, {.gate_up = up, .y = y});
+    } else {
+      ops::gelu_forward(context.stream, {.x = up, .y = y});
+    }
+  });
 }
 
-void Mlp::activate_backward(const Context& context, Tensor d_activated, Tensor up) const {
-  if (config_.swiglu) {
-    ops::swiglu_backward(context.stream, {.dy = d_activated, .gate_up = up, .dgate_up = up});
-    up_.backward_bias(context, up);
-    return;
-  }
+void Mlp::activate_backward(const Context& context, Tensor d_activated, Tensor up, const ops::Operand& d_up) const {
+  if (config_.swiglu) return swiglu_backward(context, d_activated, up, d_up);
   const ArenaScope scope(context.scratch);
   Tensor scratch;
   if (up_.bias_gradient()) {
     scratch = context.scratch.allocate("gelu.partial_sums", up_.bias_gradient().dtype,
                                        {ops::column_sum_scratch(up.rows(), up.cols())});
   }
-  ops::gelu_backward(context.stream,
-                     {.dy = d_activated, .x = up, .dx = up, .dbias = up_.bias_gradient(), .scratch = scratch});
+  write_operand(context, up_.gradient(), d_up, [&](const ops::Operand& dx) {
+    ops::gelu_backward(
+        context.stream,
+        {.dy = d_activated, .x = up, .dx = dx, .dbias = dx ? up_.bias_gradient() : Tensor(), .scratch = scratch});
+  });
+}
+
+void Mlp::swiglu_backward(const Context& context, Tensor d_activated, Tensor up, const ops::Operand& d_up) const {
+  // A bias sums what fp8 alone would have lost: its gradient is made from up's own memory.
+  if (up_.bias_gradient()) {
+    ops::swiglu_backward(context.stream, {.dy = d_activated, .gate_up = up, .dgate_up = up});
+    up_.backward_bias(context, up);
+    if (up_.gradient().is_scaled()) cast_operand(context, up_.gradient(), up, d_up);
+    return;
+  }
+  write_operand(context, up_.gradient(), d_up, [&](const ops::Operand& d_gate_up) {
+    ops::swiglu_backward(context.stream, {.dy = d_activated, .gate_up = up, .dgate_up = d_gate_up});
+  });
 }
 
 }  // namespace megalith::model

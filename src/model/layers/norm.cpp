@@ -26,23 +26,40 @@ NormStatistics Norm::allocate_statistics(Arena& arena, int64_t tokens) const {
 }
 
 void Norm::forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const {
-  ops::norm_forward(context.stream, {.kind = kind_,
-                                     .x = x,
-                                     .weight = weight_.weight,
-                                     .bias = bias_.weight,
-                                     .y = y,
-                                     .mean = statistics.mean,
-                                     .rstd = statistics.rstd,
-                                     .epsilon = epsilon_});
+  write(context, x, {.dtype = compute_}, y, statistics);
 }
 
-Tensor Norm::output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const {
-  Tensor rows = saved;
-  if (!rows) {
-    rows = allocate_rows(context.tensor.divides_tokens() ? context.scratch : context.kept(), context);
-    forward(context, x, rows, statistics);
+ops::Operand Norm::forward(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
+                           const NormStatistics& statistics) const {
+  const ops::Operand y = with_rows(context, "norm.output", format, kept, x.rows(), x.cols());
+  write(context, x, format, y, statistics);
+  return gather(context, format, y, Sides::rows);
+}
+
+ops::Operand Norm::output_again(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
+                                const NormStatistics& statistics) const {
+  ops::Operand y = kept;
+  if (format.scaling == Scaling::delayed) y.slot = format.slot;
+  if (!y) {
+    y = allocate_operand(context, "norm.output", format, x.rows(), x.cols(),
+                         context.tensor.divides_tokens() ? Sides::rows : Sides::columns);
+    write(context, x, format, y, statistics);
   }
-  return context.tensor.gather(context.stream, context.kept(), rows);
+  return gather(context, format, y, Sides::columns);
+}
+
+void Norm::write(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& y,
+                 const NormStatistics& statistics) const {
+  write_operand(context, format, y, [&](const ops::Operand& out) {
+    ops::norm_forward(context.stream, {.kind = kind_,
+                                       .x = x,
+                                       .weight = weight_.weight,
+                                       .bias = bias_.weight,
+                                       .y = out,
+                                       .mean = statistics.mean,
+                                       .rstd = statistics.rstd,
+                                       .epsilon = epsilon_});
+  });
 }
 
 void Norm::backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics,

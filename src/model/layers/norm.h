@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/context.h"
 #include "model/model_config.h"
+#include "model/operands.h"
 #include "parallel/placement/parameter_store.h"
 
 namespace megalith::model {
@@ -26,14 +26,21 @@ class Norm {
   NormStatistics allocate_statistics(Arena& arena, int64_t tokens) const;
 
   void forward(const Context& context, Tensor x, Tensor y, const NormStatistics& statistics) const;
-  // y of all tokens, for the gradient of the weights that read it: `saved`, or made again, in memory of context.kept().
-  Tensor output_again(const Context& context, Tensor x, Tensor saved, const NormStatistics& statistics) const;
+  // y of all tokens as rows for a GEMM, in scratch but for what `kept` holds, which is filled.
+  ops::Operand forward(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
+                       const NormStatistics& statistics) const;
+  // y of all tokens for the gradient of the weights that read it: `kept`, or recomputed, in memory of context.kept().
+  ops::Operand output_again(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
+                            const NormStatistics& statistics) const;
   // dx = residual_gradient + the gradient with respect to x; `dy` is the gradient with respect to y. bias_gradient,
   // optional: += the column sums of dx, for a bias that was added into x. residual_gradient may be absent or dx itself.
   void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor residual_gradient,
                 Tensor dx, Tensor bias_gradient) const;
 
  private:
+  void write(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& y,
+             const NormStatistics& statistics) const;
+
   ops::NormKind kind_;
   double epsilon_;
   DType compute_;

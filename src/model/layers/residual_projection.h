@@ -9,19 +9,22 @@ namespace megalith::model {
 // divide the columns of W and add up what each makes of them.
 class ResidualProjection {
  public:
-  ResidualProjection(const ModelConfig& config, const parallel::ParameterStore& store, const std::string& name,
-                     int64_t layer, DropoutSite site);
+  ResidualProjection(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision,
+                     const std::string& name, int64_t layer, DropoutSite site);
+
+  const OperandFormat& input() const { return linear_.input(); }
+  void cast_weight(const Context& context) const { linear_.cast_weight(context); }
 
   // x (tokens, in); residual, y (rows, C)
-  void forward(const Context& context, Tensor x, Tensor residual, Tensor y) const;
+  void forward(const Context& context, const ops::Operand& x, Tensor residual, Tensor y) const;
   // The gradient of the product (tokens, C), from that of y (rows, C): `gradient` itself where they are the same and
   // it need not be kept, or in memory of context.kept(). Makes the gradient of b unless bias_gradient() is there for
   // others.
-  Tensor backward_product(const Context& context, Tensor gradient) const;
-  void backward_input(const Context& context, Tensor d_product, Tensor dx) const {
+  ops::Operand backward_product(const Context& context, Tensor gradient) const;
+  void backward_input(const Context& context, const ops::Operand& d_product, Tensor dx) const {
     linear_.backward_input(context, d_product, dx);
   }
-  void backward_weight(const Context& context, Tensor d_product, Tensor x) const {
+  void backward_weight(const Context& context, const ops::Operand& d_product, const ops::Operand& x) const {
     linear_.backward_weight(context, d_product, x);
   }
 

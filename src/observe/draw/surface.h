@@ -28,7 +28,7 @@ struct Sheet {
 
 // A position: a share of the area, from its upper left corner, and pixels from there. So a picture fits a phone and a
 // wide screen with letters of the same size.
-struct Place {
+struct Position {
   double across = 0.0;
   double down = 0.0;
   double dx = 0.0;
@@ -68,15 +68,16 @@ class Surface {
  public:
   virtual ~Surface() = default;
 
-  virtual void line(const Place& from, const Place& to, const Stroke& stroke) = 0;
+  virtual void line(const Position& from, const Position& to, const Stroke& stroke) = 0;
   // Points as shares of the area; what lies outside the area is not shown.
   virtual void curve(const std::vector<Point>& shares, const Stroke& stroke) = 0;
   // Boxes as shares of the area.
   virtual void boxes(const std::vector<Rectangle>& shares, std::string_view ink, double opacity) = 0;
   // A box from `corner` that is `share` of the area wide and `height` pixels high; `hint` shows when pointed at.
-  virtual void bar(const Place& corner, double share, double height, std::string_view ink, std::string_view hint) = 0;
-  virtual void dot(const Place& centre, double radius, std::string_view ink) = 0;
-  virtual void text(const Place& baseline, std::string_view words, const Lettering& lettering) = 0;
+  virtual void bar(const Position& corner, double share, double height, std::string_view ink,
+                   std::string_view hint) = 0;
+  virtual void dot(const Position& centre, double radius, std::string_view ink) = 0;
+  virtual void text(const Position& baseline, std::string_view words, const Lettering& lettering) = 0;
 };
 
 }  // namespace megalith::observe

@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "observe/draw/styled_line.h"
 #include "observe/draw/text_table.h"
-#include "observe/logs/goodput.h"
+#include "observe/goodput/goodput.h"
 #include "observe/sinks/python_json.h"
 
 namespace megalith::observe {

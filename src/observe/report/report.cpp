@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "observe/draw/png_plot.h"
+#include "observe/draw/png/png_plot.h"
 #include "observe/report/report_page.h"
 #include "observe/report/report_pictures.h"
 

@@ -9,7 +9,7 @@
 #include "core/process/version.h"
 #include "core/words.h"
 #include "observe/draw/palette.h"
-#include "observe/draw/svg_plot.h"
+#include "observe/draw/svg/svg_plot.h"
 #include "observe/report/html.h"
 #include "observe/report/report_compare.h"
 #include "observe/report/report_facts.h"

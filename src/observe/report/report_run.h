@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "observe/goodput/wall_time.h"
 #include "observe/logs/run_history.h"
-#include "observe/logs/wall_time.h"
 
 namespace megalith::observe {
 

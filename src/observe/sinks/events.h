@@ -6,6 +6,7 @@
 
 #include "core/telemetry.h"
 #include "observe/sinks/async_file.h"
+#include "observe/sinks/event_text.h"
 
 namespace megalith::observe {
 
@@ -23,13 +24,6 @@ namespace megalith::observe {
 // `boot`; `time` may step. `seq` counts what came to this file, so a gap is a loss; losses are also told by an event
 // `events_lost`, those before the file included. `step` is -1 where none applies. Numbers of a step come as event
 // `metrics` with a field `kind`; a number that is not finite is the string "nan", "inf" or "-inf".
-struct EventOrigin {
-  std::string run_id;
-  int64_t generation = 0;  // how often the run was started before
-  int64_t rank = 0;
-  std::string node = {};  // empty: this host's name
-};
-
 class EventsSink : public Sink {
  public:
   EventsSink(const std::filesystem::path& path, EventOrigin origin, size_t capacity = AsyncFile::kCapacity);

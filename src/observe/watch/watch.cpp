@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "config/environment.h"
+#include "config/environment/environment.h"
 #include "core/clock.h"
 #include "core/words.h"
 #include "observe/logs/run_reader.h"

@@ -103,7 +103,8 @@ void multiply_region(const Gemm& args, int64_t k, const Region& region) {
   add_terms<M, M>(args, region, c);
 }
 
-// bf16 is multiplied in fp32: a tile's operands are widened in pieces of kDepth, which stay in L2 while they are used.
+// bf16 and fp8 are multiplied in fp32: a tile's operands are widened in pieces of kDepth, which stay in L2 while they
+// are used.
 constexpr int64_t kDepth = 256;
 
 struct WideBuffers {
@@ -114,23 +115,47 @@ struct WideBuffers {
   float* c = b + kLargestTile.cols * kDepth;
 };
 
+template <class F>
+void look_up(Block<const F> from, int64_t rows, int64_t cols, Block<float> to) {
+  static const std::array<float, 256> kValues = [] {
+    std::array<float, 256> values{};
+    for (size_t i = 0; i < values.size(); ++i) {
+      F code;
+      code.bits = static_cast<uint8_t>(i);
+      values[i] = static_cast<float>(code);
+    }
+    return values;
+  }();
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) to.data[r * to.stride + c] = kValues[from.data[r * from.stride + c].bits];
+  }
+}
+
 Block<const float> widen(const Tensor& x, bool transposed, int64_t row, int64_t rows, int64_t col, int64_t cols,
                          float* memory) {
   if (transposed) {
     std::swap(row, col);
     std::swap(rows, cols);
   }
-  convert(operand<bfloat16>(x, false, row, col), rows, cols, Block<float>{memory, cols});
-  return {memory, cols};
+  const Block<float> wide{memory, cols};
+  if (x.dtype == DType::bf16) {
+    convert(operand<bfloat16>(x, false, row, col), rows, cols, wide);
+  } else {
+    dispatch_fp8(x.dtype,
+                 [&]<class F>(std::type_identity<F>) { look_up(operand<F>(x, false, row, col), rows, cols, wide); });
+  }
+  return wide;
 }
 
 void multiply_region_wide(const Gemm& args, int64_t k, const Region& region, WideBuffers& buffers, Block<float> c,
                           float beta) {
+  const float alpha = args.a_inverse == nullptr ? 1.0F : *args.a_inverse * *args.b_inverse;
   for (int64_t begin = 0; begin < k; begin += kDepth) {
     const int64_t depth = std::min(kDepth, k - begin);
     multiply({.m = region.rows,
               .n = region.cols,
               .k = depth,
+              .alpha = alpha,
               .a = widen(args.a, args.transpose_a, region.row, region.rows, begin, depth, buffers.a),
               .transpose_a = args.transpose_a,
               .b = widen(args.b, args.transpose_b, begin, depth, region.col, region.cols, buffers.b),
@@ -140,7 +165,7 @@ void multiply_region_wide(const Gemm& args, int64_t k, const Region& region, Wid
   }
 }
 
-void multiply_region_bf16(const Gemm& args, int64_t k, const Region& region) {
+void multiply_region_narrow(const Gemm& args, int64_t k, const Region& region) {
   thread_local WideBuffers buffers;
   if (args.c.dtype == DType::f32) {
     const Block<float> c{args.c.row<float>(region.row) + region.col, args.c.row_stride};
@@ -173,17 +198,18 @@ void gemm(Stream& stream, const Gemm& args) {
 
   const Tile tile = choose_tile(m, n);
   const int64_t down = ceil_div(m, tile.rows);
-  dispatch_float(args.a.dtype, [&]<class T>(std::type_identity<T>) {
-    run_tiles(stream, down * ceil_div(n, tile.cols), [&](int64_t index) {
-      const int64_t row = index % down * tile.rows;
-      const int64_t col = index / down * tile.cols;
-      const Region region{row, std::min(tile.rows, m - row), col, std::min(tile.cols, n - col)};
-      if constexpr (std::is_same_v<T, bfloat16>) {
-        multiply_region_bf16(args, k, region);
-      } else {
-        multiply_region<T>(args, k, region);
-      }
-    });
+  run_tiles(stream, down * ceil_div(n, tile.cols), [&](int64_t index) {
+    const int64_t row = index % down * tile.rows;
+    const int64_t col = index / down * tile.cols;
+    const Region region{row, std::min(tile.rows, m - row), col, std::min(tile.cols, n - col)};
+    switch (args.a.dtype) {
+      case DType::f32:
+        return multiply_region<float>(args, k, region);
+      case DType::f64:
+        return multiply_region<double>(args, k, region);
+      default:
+        return multiply_region_narrow(args, k, region);
+    }
   });
 }
 

@@ -1,5 +1,6 @@
 #include "ops/norm.h"
 
+#include "ops/cpu/fp8.h"
 #include "ops/cpu/math.h"
 #include "ops/cpu/tiles.h"
 
@@ -28,18 +29,19 @@ Main<T> mean_square_around(const T* x, int64_t count, Main<T> center) {
   return sum / static_cast<M>(count);
 }
 
-template <class T>
-void normalize_row(const T* x, Main<T> mean, Main<T> rstd, const T* weight, const T* bias, T* y, int64_t count) {
+// Y: T itself, or what T is computed in where the result goes on to fp8.
+template <class T, class Y>
+void normalize_row(const T* x, Main<T> mean, Main<T> rstd, const T* weight, const T* bias, Y* y, int64_t count) {
   using M = Main<T>;
   if (bias == nullptr) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = round_to<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]));
+      y[i] = round_to<Y>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]));
     }
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = round_to<T>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]) + static_cast<M>(bias[i]));
+      y[i] = round_to<Y>((static_cast<M>(x[i]) - mean) * rstd * static_cast<M>(weight[i]) + static_cast<M>(bias[i]));
     }
   }
 }
@@ -124,16 +126,6 @@ void backward_tile(const NormBackward& args, int64_t begin, int64_t end, const C
   }
 }
 
-// total[c] += the partials of all tiles, in the order of the tiles.
-template <class M>
-void add_partials(const M* partials, int64_t tiles, int64_t cols, int64_t begin, int64_t end, M* total) {
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const M* partial = partials + tile * cols;
-#pragma omp simd
-    for (int64_t c = begin; c < end; ++c) total[c] += partial[c];
-  }
-}
-
 }  // namespace
 
 void norm_forward(Stream& stream, const NormForward& args) {
@@ -143,15 +135,17 @@ void norm_forward(Stream& stream, const NormForward& args) {
   dispatch_float(args.x.dtype, [&]<class T>(std::type_identity<T>) {
     using M = Main<T>;
     const T* bias = args.bias ? args.bias.as<T>() : nullptr;
+    const auto row_of_y = [&](int64_t row, auto* y) {
+      const T* x = args.x.row<T>(row);
+      const M mean = centered ? row_mean(x, cols) : M(0);
+      const M rstd = M(1) / std::sqrt(mean_square_around(x, cols, mean) + static_cast<M>(args.epsilon));
+      if (centered) args.mean.as<M>()[row] = mean;
+      args.rstd.as<M>()[row] = rstd;
+      normalize_row(x, mean, rstd, args.weight.as<T>(), bias, y, cols);
+    };
+    if (args.y.slot) return write_fp8<T>(stream, args.y, rows, cols, row_of_y);
     run_pieces(stream, rows, tile_rows(cols), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* x = args.x.row<T>(row);
-        const M mean = centered ? row_mean(x, cols) : M(0);
-        const M rstd = M(1) / std::sqrt(mean_square_around(x, cols, mean) + static_cast<M>(args.epsilon));
-        if (centered) args.mean.as<M>()[row] = mean;
-        args.rstd.as<M>()[row] = rstd;
-        normalize_row(x, mean, rstd, args.weight.as<T>(), bias, args.y.row<T>(row), cols);
-      }
+      for (int64_t row = begin; row < end; ++row) row_of_y(row, args.y.rows.row<T>(row));
     });
   });
 }

@@ -51,4 +51,14 @@ void run_spans(Stream& stream, const Body& body, const Tensor& first, const Tens
   }
 }
 
+// total[c] += the partials of all tiles, in the order of the tiles.
+template <class M>
+void add_partials(const M* partials, int64_t tiles, int64_t cols, int64_t begin, int64_t end, M* total) {
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const M* partial = partials + tile * cols;
+#pragma omp simd
+    for (int64_t c = begin; c < end; ++c) total[c] += partial[c];
+  }
+}
+
 }  // namespace megalith::ops::cpu

@@ -11,8 +11,10 @@ void check(const char* operation, const Describe& describe) {
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) [[likely]]
     return;
-  fail(ErrorKind::device, "{} on {} could not be launched: {} ({})", operation, describe(), cudaGetErrorString(status),
-       cudaGetErrorName(status));
+  throw Error(ErrorKind::device,
+              fmt::format("{} on {} could not be launched: {} ({})", operation, describe(), cudaGetErrorString(status),
+                          cudaGetErrorName(status)),
+              {.call = operation});
 }
 
 }  // namespace

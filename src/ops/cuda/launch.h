@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/tensor.h"
+#include "ops/operands/operand.h"
 
 namespace megalith::ops::cuda {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/tensor.h"
 #include "ops/cuda/matrix.h"
+#include "ops/operands/operand.h"
 
 // Tensors, as launchers take them.
 
@@ -15,6 +15,18 @@ inline Element element_of(DType dtype) {
 
 inline Matrix matrix_of(const Tensor& tensor) {
   return {tensor.data, tensor.row_stride};
+}
+
+inline Fp8 format_of(DType dtype) {
+  return dtype == DType::e5m2 ? Fp8::e5m2 : Fp8::e4m3;
+}
+
+inline Fp8Operand fp8_of(const Operand& operand) {
+  return {.format = format_of(operand.rows ? operand.rows.dtype : operand.columns.dtype),
+          .rows = matrix_of(operand.rows),
+          .columns = matrix_of(operand.columns),
+          .scale = operand.slot.scale,
+          .amax = operand.slot.amax};
 }
 
 inline Extent extent_of(const Tensor& tensor) {

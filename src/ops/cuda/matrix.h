@@ -25,6 +25,17 @@ struct Extent {
   Element element = Element::f32;
 };
 
+enum class Fp8 : uint8_t { e4m3, e5m2 };
+
+// Where an fp8 operand is written to.
+struct Fp8Operand {
+  Fp8 format = Fp8::e4m3;
+  Matrix rows;     // absent: not written
+  Matrix columns;  // likewise
+  const float* scale = nullptr;
+  uint32_t* amax = nullptr;  // null: nobody asks
+};
+
 // Where each row of a micro batch stands in its sample: offset + row % length, or as given.
 struct RowPositions {
   const int32_t* given = nullptr;

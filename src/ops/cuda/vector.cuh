@@ -15,7 +15,7 @@ using bf16 = __nv_bfloat16;
 template <class T>
 constexpr int kFullWidth = 16 / static_cast<int>(sizeof(T));
 
-// kWidth consecutive elements as they lie in memory: 2, 4, 8, 16 or 32 bytes.
+// kWidth consecutive elements as they lie in memory: a power of two up to 32 bytes.
 template <class T, int kWidth>
 struct Vector {
   static constexpr int kBytes = kWidth * static_cast<int>(sizeof(T));
@@ -61,7 +61,9 @@ template <int kWidth, class T>
 __device__ Vector<T, kWidth> load(const T* from) {
   using V = Vector<T, kWidth>;
   V result;
-  if constexpr (V::kBytes == 2) {
+  if constexpr (V::kBytes == 1) {
+    result.word[0] = *reinterpret_cast<const uint8_t*>(from);
+  } else if constexpr (V::kBytes == 2) {
     result.word[0] = *reinterpret_cast<const uint16_t*>(from);
   } else if constexpr (V::kBytes == 4) {
     result.word[0] = *reinterpret_cast<const uint32_t*>(from);
@@ -108,7 +110,9 @@ __device__ Vector<T, kWidth> load_once(const T* from) {
 template <class T, int kWidth>
 __device__ void store(T* to, const Vector<T, kWidth>& vector) {
   using V = Vector<T, kWidth>;
-  if constexpr (V::kBytes == 2) {
+  if constexpr (V::kBytes == 1) {
+    *reinterpret_cast<uint8_t*>(to) = static_cast<uint8_t>(vector.word[0]);
+  } else if constexpr (V::kBytes == 2) {
     *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(vector.word[0]);
   } else if constexpr (V::kBytes == 4) {
     *reinterpret_cast<uint32_t*>(to) = vector.word[0];

@@ -6,6 +6,8 @@
 #include "ops/embedding.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
+#include "ops/operands/quantize.h"
+#include "ops/operands/scales.h"
 #include "ops/optimizer.h"
 #include "ops/rope.h"
 #include "ops/step_scalars.h"
@@ -37,6 +39,10 @@ MEGALITH_NO_CUDA(embedding_backward, EmbeddingBackward)
 MEGALITH_NO_CUDA(gemm, Gemm)
 MEGALITH_NO_CUDA(norm_forward, NormForward)
 MEGALITH_NO_CUDA(norm_backward, NormBackward)
+MEGALITH_NO_CUDA(quantize, Quantize)
+MEGALITH_NO_CUDA(transpose, Transpose)
+MEGALITH_NO_CUDA(inspect_amax, InspectAmax)
+MEGALITH_NO_CUDA(update_scales, UpdateScales)
 MEGALITH_NO_CUDA(set_update_scalars, SetUpdateScalars)
 MEGALITH_NO_CUDA(gradient_norm, GradientNorm)
 MEGALITH_NO_CUDA(clip_gradients, ClipGradients)

@@ -67,8 +67,8 @@ struct BucketOptions {
   int64_t elements = 0;  // of a bucket at the most, unless one parameter alone has more
 };
 
-// Parameters start at multiples of this many elements: 256 bytes of bf16, so that equal products of different layers
-// find their operands aligned alike and use the same plan.
+// Parameters start at multiples of this many elements: 256 bytes of bf16, so that equal GEMMs of different layers
+// find their operands aligned alike and use the same tuned algorithm.
 constexpr int64_t kParameterAlignment = 128;
 
 // Buckets of parameters that stand in the order of forward, in the order in which backward finishes them: from the last

@@ -65,15 +65,15 @@ void ParameterStore::place_slabs(const StoreLayout& layout, DType compute, Arena
     slabs_.emplace_back();
     for (size_t s = 0; s < buckets[b].slabs.size(); ++s) {
       const Slab& slab = buckets[b].slabs[s];
-      const StoreLayout::SlabPlace& place = layout.place(b, s);
+      const StoreLayout::SlabOffsets& offsets = layout.offsets(b, s);
       const Shape whole{slab.rows, slab.width};
       const Shape shard{slab.rows / placement_.shards(), slab.width};
       SlabTensors& tensors =
-          slabs_.back().emplace_back(SlabTensors{.weights = at(weight_memory, place.weights, whole),
-                                                 .weight_shard = at(weight_memory, place.weight_shard, shard)});
+          slabs_.back().emplace_back(SlabTensors{.weights = at(weight_memory, offsets.weights, whole),
+                                                 .weight_shard = at(weight_memory, offsets.weight_shard, shard)});
       if (gradients == nullptr) continue;
-      tensors.gradients = at(gradient_memory, place.gradients, whole);
-      tensors.gradient_shard = at(gradient_memory, place.gradient_shard, shard);
+      tensors.gradients = at(gradient_memory, offsets.gradients, whole);
+      tensors.gradient_shard = at(gradient_memory, offsets.gradient_shard, shard);
     }
   }
   if (gradients == nullptr) return;

@@ -59,7 +59,7 @@ int64_t offset_of_shard(const Placement& placement, const Slab& slab, int64_t re
 
 StoreLayout::StoreLayout(const Placement& placement, DType compute, int64_t replica)
     : summed_gradients_(static_cast<size_t>(placement.chunks())) {
-  for (const Bucket& bucket : placement.buckets()) places_.emplace_back(bucket.slabs.size());
+  for (const Bucket& bucket : placement.buckets()) offsets_.emplace_back(bucket.slabs.size());
   place_weights(placement, compute, replica);
   place_gradients(placement, main_dtype(compute), replica);
 }
@@ -67,17 +67,17 @@ StoreLayout::StoreLayout(const Placement& placement, DType compute, int64_t repl
 void StoreLayout::place_weights(const Placement& placement, DType compute, int64_t replica) {
   Cursor cursor(compute, 0);
   for_each_slab(placement, [&](size_t b, const Bucket& bucket, size_t s, const Slab& slab) {
-    SlabPlace& place = places_[b][s];
+    SlabOffsets& offsets = offsets_[b][s];
     if (bucket.is_resident) {
-      place.weights = cursor.take(slab.elements());
-      place.weight_shard = place.weights + offset_of_shard(placement, slab, replica, compute);
+      offsets.weights = cursor.take(slab.elements());
+      offsets.weight_shard = offsets.weights + offset_of_shard(placement, slab, replica, compute);
     } else {
-      place.weight_shard = cursor.take(shard_elements(placement, slab));
+      offsets.weight_shard = cursor.take(shard_elements(placement, slab));
     }
   });
   fill_slots(placement, cursor, [&](int64_t chunk) {
     for_each_slab(placement, [&](size_t b, const Bucket& bucket, size_t s, const Slab& slab) {
-      if (!bucket.is_resident && bucket.chunk == chunk) places_[b][s].weights = cursor.take(slab.elements());
+      if (!bucket.is_resident && bucket.chunk == chunk) offsets_[b][s].weights = cursor.take(slab.elements());
     });
   });
   weight_bytes_ = cursor.end();
@@ -89,7 +89,7 @@ void StoreLayout::place_gradients(const Placement& placement, DType main, int64_
     for_each_slab(placement, [&](size_t b, const Bucket& bucket, size_t s, const Slab& slab) {
       const bool is_wanted =
           bucket.is_resident == resident && bucket.chunk == chunk && slab.gradient_by_product == by_product;
-      if (is_wanted) places_[b][s].gradients = cursor.take(slab.elements());
+      if (is_wanted) offsets_[b][s].gradients = cursor.take(slab.elements());
     });
   };
   const auto take_summed = [&](bool resident, int64_t chunk) {
@@ -101,10 +101,10 @@ void StoreLayout::place_gradients(const Placement& placement, DType main, int64_
   for (int64_t chunk = 0; chunk < placement.chunks(); ++chunk) take_summed(true, chunk);
   for (int64_t chunk = 0; chunk < placement.chunks(); ++chunk) take_whole(true, chunk, true);
   for_each_slab(placement, [&](size_t b, const Bucket&, size_t s, const Slab& slab) {
-    SlabPlace& place = places_[b][s];
-    place.gradient_shard = placement.shards_weights()
-                               ? cursor.take(shard_elements(placement, slab))
-                               : place.gradients + offset_of_shard(placement, slab, replica, main);
+    SlabOffsets& offsets = offsets_[b][s];
+    offsets.gradient_shard = placement.shards_weights()
+                                 ? cursor.take(shard_elements(placement, slab))
+                                 : offsets.gradients + offset_of_shard(placement, slab, replica, main);
   });
   fill_slots(placement, cursor, [&](int64_t chunk) {
     take_summed(false, chunk);

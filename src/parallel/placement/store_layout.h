@@ -19,7 +19,7 @@ constexpr int64_t slot_of(int64_t chunk) {
 // Elsewhere a shard is a part of the whole.
 class StoreLayout {
  public:
-  struct SlabPlace {
+  struct SlabOffsets {
     int64_t weights = 0;
     int64_t weight_shard = 0;
     int64_t gradients = 0;
@@ -30,7 +30,7 @@ class StoreLayout {
 
   int64_t weight_bytes() const { return weight_bytes_; }
   int64_t gradient_bytes() const { return gradient_bytes_; }
-  const SlabPlace& place(size_t bucket, size_t slab) const { return places_[bucket][slab]; }
+  const SlabOffsets& offsets(size_t bucket, size_t slab) const { return offsets_[bucket][slab]; }
   // The gradients of a chunk that are summed from zero, which lie together.
   const Interval& summed_gradients(int64_t chunk) const { return summed_gradients_[static_cast<size_t>(chunk)]; }
 
@@ -38,7 +38,7 @@ class StoreLayout {
   void place_weights(const Placement& placement, DType compute, int64_t replica);
   void place_gradients(const Placement& placement, DType main, int64_t replica);
 
-  std::vector<std::vector<SlabPlace>> places_;
+  std::vector<std::vector<SlabOffsets>> offsets_;
   std::vector<Interval> summed_gradients_;
   int64_t weight_bytes_ = 0;
   int64_t gradient_bytes_ = 0;

@@ -6,19 +6,19 @@ namespace {
 
 // One end of a message: the transfer as its rank's list says it.
 struct End {
-  ActionPlace place;
+  ActionIndex index;
   Transfer transfer;
 };
 
 std::string describe(const End& end) {
-  return fmt::format("stage {}, action {}: {} of chunk {}, micro batch {}, peer {}", end.place.stage, end.place.action,
+  return fmt::format("stage {}, action {}: {} of chunk {}, micro batch {}, peer {}", end.index.stage, end.index.action,
                      end.transfer.payload == Payload::activation ? "activation" : "gradient", end.transfer.chunk,
                      end.transfer.micro_batch, end.transfer.peer);
 }
 
 bool same_message(const End& sent, const End& received, int64_t stages) {
-  const int64_t from = sent.transfer.chunk * stages + static_cast<int64_t>(sent.place.stage);
-  const int64_t to = received.transfer.chunk * stages + static_cast<int64_t>(received.place.stage);
+  const int64_t from = sent.transfer.chunk * stages + static_cast<int64_t>(sent.index.stage);
+  const int64_t to = received.transfer.chunk * stages + static_cast<int64_t>(received.index.stage);
   const int64_t step = sent.transfer.payload == Payload::activation ? 1 : -1;
   return sent.transfer.payload == received.transfer.payload &&
          sent.transfer.micro_batch == received.transfer.micro_batch && to == from + step;
@@ -47,8 +47,8 @@ MessageMatching::MessageMatching(const std::vector<Schedule>& schedules) {
       const End& in = received[pair][i];
       MEGALITH_CHECK(same_message(out, in, static_cast<int64_t>(stages)), "'{}' meets '{}'", describe(out),
                      describe(in));
-      partners_[out.place.stage][out.place.action].push_back(in.place);
-      partners_[in.place.stage][in.place.action].push_back(out.place);
+      partners_[out.index.stage][out.index.action].push_back(in.index);
+      partners_[in.index.stage][in.index.action].push_back(out.index);
     }
   }
 }

@@ -5,7 +5,7 @@
 namespace megalith::parallel {
 
 // An action of a stage.
-struct ActionPlace {
+struct ActionIndex {
   size_t stage = 0;
   size_t action = 0;
 };
@@ -18,12 +18,12 @@ class MessageMatching {
   explicit MessageMatching(const std::vector<Schedule>& schedules);
 
   // The other ends of a send_receive.
-  const std::vector<ActionPlace>& partners(const ActionPlace& exchange) const {
+  const std::vector<ActionIndex>& partners(const ActionIndex& exchange) const {
     return partners_[exchange.stage][exchange.action];
   }
 
  private:
-  std::vector<std::vector<std::vector<ActionPlace>>> partners_;
+  std::vector<std::vector<std::vector<ActionIndex>>> partners_;
 };
 
 }  // namespace megalith::parallel

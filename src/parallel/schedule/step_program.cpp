@@ -68,7 +68,8 @@ class StreamBuffers {
 
 class ProgramMaker {
  public:
-  ProgramMaker(Schedule schedule, const StagePlace& place) : place_(place), slots_(static_cast<size_t>(place.chunks)) {
+  ProgramMaker(Schedule schedule, const PipelinePosition& position)
+      : position_(position), slots_(static_cast<size_t>(position.chunks)) {
     program_.schedule = std::move(schedule);
     program_.operands.resize(program_.schedule.size());
     for (size_t i = 0; i < program_.schedule.size(); ++i) {
@@ -93,10 +94,10 @@ class ProgramMaker {
     std::optional<size_t> brought_by = std::nullopt;
   };
 
-  bool is_first(int64_t chunk) const { return place_.stage == 0 && chunk == 0; }
-  bool is_last(int64_t chunk) const { return place_.stage == place_.stages - 1 && chunk == place_.chunks - 1; }
+  bool is_first(int64_t chunk) const { return position_.stage == 0 && chunk == 0; }
+  bool is_last(int64_t chunk) const { return position_.stage == position_.stages - 1 && chunk == position_.chunks - 1; }
   // The neighbouring chunks of the model are on this rank too.
-  bool is_alone() const { return place_.stages == 1; }
+  bool is_alone() const { return position_.stages == 1; }
 
   void follow(size_t index) {
     const Action& action = program_.schedule[index];
@@ -196,7 +197,7 @@ class ProgramMaker {
     return held.buffer;
   }
 
-  StagePlace place_;
+  PipelinePosition position_;
   StepProgram program_;
   bool has_backward_ = false;
   std::map<int64_t, size_t> last_use_of_batch_;
@@ -212,8 +213,8 @@ class ProgramMaker {
 
 }  // namespace
 
-StepProgram make_step_program(Schedule schedule, const StagePlace& place) {
-  return ProgramMaker(std::move(schedule), place).make();
+StepProgram make_step_program(Schedule schedule, const PipelinePosition& position) {
+  return ProgramMaker(std::move(schedule), position).make();
 }
 
 }  // namespace megalith::parallel

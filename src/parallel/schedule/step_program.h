@@ -31,12 +31,12 @@ struct StepProgram {
 };
 
 // Where a stage stands.
-struct StagePlace {
+struct PipelinePosition {
   int64_t stage = 0;
   int64_t stages = 1;
   int64_t chunks = 1;  // of each stage
 };
 
-StepProgram make_step_program(Schedule schedule, const StagePlace& place);
+StepProgram make_step_program(Schedule schedule, const PipelinePosition& position);
 
 }  // namespace megalith::parallel

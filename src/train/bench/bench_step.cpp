@@ -15,6 +15,7 @@
 #include "plan/run_request.h"
 #include "train/bench/random_batch.h"
 #include "train/evaluate.h"
+#include "train/step_metrics.h"
 #include "train/tuned_files.h"
 
 namespace megalith::train {
@@ -52,13 +53,12 @@ int64_t peak_resident_bytes() {
 double time_steps(engine::Engine& engine, const config::Run& run, const BenchStepOptions& options,
                   BenchStepResult& result) {
   const double begin = monotonic_seconds();
-  Progress progress;
   std::vector<StreamMark> ends(static_cast<size_t>(options.warm_up + options.steps));
   for (int64_t step = 0; step < std::ssize(ends); ++step) {
     const data::StepBatch batch = random_step(engine.options(), options.micro_batches, step);
     engine.run_step(
         {.step = step, .weight = batch.total_weight, .learning_rate = optim::learning_rate(run.model.optim, step)},
-        batch.micro_batches, progress);
+        batch.micro_batches);
     ends[static_cast<size_t>(step)].record(engine.stream());
     if (step == 0) {
       engine.stream().wait();
@@ -76,11 +76,10 @@ double time_steps(engine::Engine& engine, const config::Run& run, const BenchSte
 
 void profile(engine::Engine& engine, const config::Run& run, const BenchStepOptions& options, BenchStepResult& result) {
   const data::StepBatch batch = random_step(engine.options(), options.micro_batches, 0);
-  Progress progress;
   engine.set_recording(false);
   result.copy_bytes_per_second = copy_rate(engine.stream(), engine.arenas().activations.whole());
   result.operations = profile_ops(engine.stream(), [&] {
-    engine.run_step({.weight = batch.total_weight, .learning_rate = run.model.optim.lr}, batch.micro_batches, progress);
+    engine.run_step({.weight = batch.total_weight, .learning_rate = run.model.optim.lr}, batch.micro_batches);
   });
   result.floor_seconds = floor_seconds(result.operations, result.copy_bytes_per_second);
 }
@@ -98,7 +97,7 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
   {
     config::Run unsaved = run;
     unsaved.exp_manager.create_checkpoint_callback = false;
-    check_device(unsaved, request);
+    check_device(unsaved, request, {});
     engine::EngineOptions engine_options = plan::training_options(run, vocabulary.size);
     engine_options.stage.micro_batches = options.micro_batches;
     const auto world = comm::make_lone_world(request.device);
@@ -113,6 +112,7 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
     result.planned_bytes = memory.table.total();
     result.peak_bytes = on_gpu ? device_memory().used : peak_resident_bytes();
     result.device = on_gpu ? find_accelerators().at(0).name : "cpu";
+    result.peak_tflops = peak_tflops_of(engine.options());
     if (on_gpu && options.profile) profile(engine, run, options, result);
   }
   const auto samples = static_cast<double>(options.micro_batches * request.batch);

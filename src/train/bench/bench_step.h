@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct BenchStepResult {
   double loss = 0.0;                     // of the last step
   // CPU: a large matrix product in the same process, as the limit.
   double sgemm_flops_per_second = 0.0;
+  // GPU: its peak in the precision of the run, where it is known.
+  std::optional<double> peak_tflops;
   // GPU: each operation alone.
   std::vector<OpLine> operations;
   double copy_bytes_per_second = 0.0;

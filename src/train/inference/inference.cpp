@@ -4,7 +4,7 @@
 
 #include "checkpoint/kept_tokenizer.h"
 #include "checkpoint/store.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/validate.h"
@@ -52,12 +52,15 @@ config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<st
   if (!overrides.empty()) {
     for (const std::string& note : report.notes) observe::log_info(note);
   }
+  trained.model.fp8 = false;  // its scales belong to training
   // Learned positions are weights: as many as were trained, however long the text is now.
   trained.model.max_position_embeddings = config::max_position_embeddings(trained.model);
   config::Tokenizer& tokenizer = trained.model.tokenizer;
   tokenizer = checkpoint::kept_tokenizer(tokenizer, checkpoint.path().parent_path());
   source.text = config::to_yaml(trained);
   config::Run run = config::load(std::vector{source}, overrides);
+  if (run.model.fp8)
+    user_error("model.fp8: a checkpoint is evaluated in {}; leave it out", word_of(run.trainer.precision));
   // Whoever names other files wants those.
   if (files_of(run.model.tokenizer) == files_of(tokenizer)) check_files(checkpoint, tokenizer);
   config::validate(run);
@@ -71,7 +74,8 @@ Evaluation evaluate(checkpoint::Loaded& checkpoint, const config::Run& run, cons
   data::check_tokenizer_of_data(run.model.data, run.model.tokenizer);
   // A horizon of one sample is one epoch; without weights, each dataset counts for what it holds.
   config::Run one_epoch = run;
-  if (run.model.data.data_impl != "mock") one_epoch.model.data.data_prefix = data::data_prefixes(run.model.data);
+  if (run.model.data.data_impl != config::DataImpl::mock)
+    one_epoch.model.data.data_prefix = data::data_prefixes(run.model.data);
   const auto dataset = data::make_dataset(one_epoch, options.split, vocabulary, 1);
   engine::StageRequest request = plan::stage_request(run, vocabulary.size);
   request.training = false;

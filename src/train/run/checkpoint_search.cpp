@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <tuple>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
+#include "checkpoint/lineage.h"
 #include "config/load.h"
+#include "train/run/named_step.h"
 
 namespace megalith::train {
 
@@ -19,8 +22,7 @@ namespace {
 
 // The same for all parts of one save.
 std::string identity_of(const Manifest& part) {
-  const Manifest state{.state = part.state, .part = std::nullopt, .shards = {}, .tensors = {}};
-  return fmt::format("{}-{}-{}", part.state.step, part.part->ranks, digest_of(encode(state)));
+  return checkpoint::SaveId::of(part).to_text();
 }
 
 std::string held_key(int rank) {
@@ -33,30 +35,28 @@ std::string choice_key(size_t attempt) {
   return fmt::format("load/choice/{}", attempt);
 }
 
-// "20-8-<digest>": step and ranks.
-struct SaveName {
-  int64_t step = 0;
-  int64_t ranks = 0;
-};
-SaveName parse_save(const std::string& save) {
-  SaveName name;
-  char dash = 0;
-  std::istringstream(save) >> name.step >> dash >> name.ranks;
-  return name;
+// As rank 0 tells it.
+checkpoint::SaveId parse_save(const std::string& save) {
+  const std::optional<checkpoint::SaveId> id = checkpoint::SaveId::from_text(save);
+  MEGALITH_CHECK(id, "'{}' is no save", save);
+  return *id;
 }
 
-// "0,8".
-std::vector<int> parse_ranks(const std::string& text) {
-  std::vector<int> ranks;
+// "0,8,@spare".
+std::vector<std::string> parse_holders(const std::string& text) {
+  std::vector<std::string> holders;
   std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) ranks.push_back(std::stoi(word));
-  return ranks;
+  for (std::string word; std::getline(words, word, ',');) holders.push_back(word);
+  return holders;
 }
 
 constexpr const char* kNone = "none";
-// In front of why there is no choice.
-constexpr std::string_view kRefusedInput = "refused input: ";
-constexpr std::string_view kRefusedData = "refused data: ";
+// In front of a step on the persistent tier.
+constexpr std::string_view kPersistent = "persistent ";
+// In front of a node without ranks; such holders come after all that are numbers.
+constexpr char kNode = '@';
+// In front of a kind of error, and why there is no choice.
+constexpr std::string_view kRefused = "refused ";
 // In front of what a node holds of other runs.
 constexpr std::string_view kForeign = "foreign: ";
 
@@ -74,11 +74,7 @@ std::string directory_text(const checkpoint::RunState& state) {
 }  // namespace
 
 CheckpointSearch::CheckpointSearch(Options options) : options_(std::move(options)) {
-  if (!options_.tiers.memory.empty()) held_ = checkpoint::MemoryParts(options_.tiers.memory).list();
-  for (const std::filesystem::path& directory : {options_.tiers.local, options_.tiers.copies()}) {
-    if (directory.empty()) continue;
-    for (HeldPart& part : checkpoint::PartStore(directory).list()) held_.push_back(std::move(part));
-  }
+  held_ = checkpoint::parts_on(options_.tiers.on_node());
   set_foreign_aside();
   if (options_.peers != nullptr && rank() == teller()) offer_held();
   if (rank() == teller()) report_held();
@@ -123,7 +119,7 @@ void CheckpointSearch::set_foreign_aside() {
 }
 
 void CheckpointSearch::refuse(ErrorKind kind, const std::string& reason) {
-  if (refusal_.empty()) refusal_ = fmt::format("{}{}", kind == ErrorKind::user ? kRefusedInput : kRefusedData, reason);
+  if (refusal_.empty()) refusal_ = fmt::format("{}{}{}", kRefused, static_cast<int>(kind), reason);
 }
 
 void CheckpointSearch::refuse_foreign(const checkpoint::StepInfo& step) {
@@ -134,9 +130,8 @@ void CheckpointSearch::refuse_foreign(const checkpoint::StepInfo& step) {
       step.path.string(), step.state.run_id, directory_text(step.state), options_.run_id,
       options_.run_name.empty() ? "" : " (" + options_.run_name + ")", kKey);
   if (!options_.lost_identity.empty()) {
-    const auto start = step.state.extra.find("start");
     text += fmt::format(". If it is this run's own, write the line '{} {}' to {}, which was lost", step.state.run_id,
-                        start == step.state.extra.end() ? "1" : start->second, options_.lost_identity.string());
+                        std::max<int64_t>(1, checkpoint::generation_of(step.state)), options_.lost_identity.string());
   }
   refuse(ErrorKind::user, text);
 }
@@ -156,18 +151,48 @@ void CheckpointSearch::refuse_to_lose_work() {
 void CheckpointSearch::list_candidates() {
   list_saves_on_nodes();
   list_persistent();
-  refuse_to_lose_work();
+  if (options_.lineage.is_known()) {
+    keep_named_step();
+  } else {
+    refuse_to_lose_work();
+  }
   // Of the same step the nodes' own comes first: its shards are tried there and then on the persistent tier.
   std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.step != b.step ? a.step > b.step : a.on_nodes > b.on_nodes;
+    return std::tuple(a.step, a.on_nodes, a.generation) > std::tuple(b.step, b.on_nodes, b.generation);
   });
 }
 
-void CheckpointSearch::list_saves_on_nodes() {
-  std::vector<std::string> foreign = foreign_;
-  // Of each save the parts, and of each part the ranks that tell of it.
-  std::map<std::string, std::map<int64_t, std::set<int>>> saves;
-  for (const HeldPart& part : held_) saves[identity_of(part.manifest)][part.manifest.part->rank].insert(0);
+// What the roster says is all there is. A generation that finds something newer than itself is out of date, and one
+// that begins anew beside what may still be loaded would lose it.
+void CheckpointSearch::keep_named_step() {
+  using Standing = checkpoint::Lineage::Standing;
+  const checkpoint::Lineage& lineage = options_.lineage;
+  for (const Candidate& found : candidates_) {
+    if (lineage.standing_of(found.generation, found.step) == Standing::newer) {
+      refuse(ErrorKind::io, fmt::format("generation {} saved step {}: this is generation {}, whose place it has taken",
+                                        found.generation, found.step, lineage.generation()));
+    }
+    if (lineage.begins_anew() && !found.on_nodes &&
+        lineage.before_last().standing_of(found.generation, found.step) == Standing::belongs)
+      refuse(ErrorKind::io, why_not_from(lineage, fmt::format("{} holds step {} of this run",
+                                                              options_.tiers.persistent.string(), found.step)));
+  }
+  std::erase_if(candidates_, [&](const Candidate& found) {
+    return found.step != lineage.from_step() || lineage.standing_of(found.generation, found.step) != Standing::belongs;
+  });
+  if (candidates_.empty() && !lineage.begins_anew())
+    refuse(ErrorKind::io, why_not_from(lineage, why_not_there(lineage.from_step())));
+}
+
+std::string CheckpointSearch::why_not_there(int64_t step) const {
+  for (const checkpoint::PassedOver& bad : passed_over_) {
+    if (bad.step == step) return fmt::format("{}: {}", bad.name, bad.reason);
+  }
+  return "neither the nodes nor the persistent tier have it";
+}
+
+void CheckpointSearch::add_told_by_ranks(Saves& saves, std::vector<std::string>& foreign) {
+  for (const HeldPart& part : held_) saves[identity_of(part.manifest)][part.manifest.part->rank].insert("0");
   const int ranks = options_.world.size();
   for (int teller = options_.ranks_per_node; teller < ranks; teller += options_.ranks_per_node) {
     std::istringstream lines(await(held_key(teller), fmt::format("what the node of rank {} holds", teller)));
@@ -179,19 +204,69 @@ void CheckpointSearch::list_saves_on_nodes() {
       std::string save;
       int64_t part = 0;
       std::istringstream(line) >> save >> part;
-      saves[save][part].insert(teller);
+      saves[save][part].insert(std::to_string(teller));
     }
   }
-  for (const auto& [save, holders] : saves) {
-    const SaveName name = parse_save(save);
-    if (static_cast<int64_t>(holders.size()) == name.ranks) {
+}
+
+void CheckpointSearch::add_held_by_nodes_without_ranks(Saves& saves) {
+  if (options_.holders == nullptr) return;
+  for (const std::string& node : options_.holders->nodes()) {
+    try {
+      for (const checkpoint::RemoteHolders::ListedPart& part : options_.holders->list(node)) {
+        const std::string save = part.save.to_text();
+        saves[save][part.part].insert(kNode + node);
+        listed_.emplace(std::pair(save, part.part), part);
+      }
+    } catch (const Error& error) {
+      passed_over_.push_back(
+          {.name = fmt::format("what node {} holds", node), .reason = error.what(), .unfinished = true});
+    }
+  }
+}
+
+bool CheckpointSearch::fetch_part(const std::string& save, int64_t part, const std::string& node) {
+  try {
+    Manifest manifest = options_.holders->manifest(node, listed_.at({save, part}));
+    if (!is_ours(manifest.state)) return false;
+    fetched_.emplace(std::pair(save, part), std::move(manifest));
+    return true;
+  } catch (const Error& error) {
+    passed_over_.push_back(
+        {.name = fmt::format("what node {} holds", node), .reason = error.what(), .unfinished = true});
+    return false;
+  }
+}
+
+// Now, so that a node that goes meanwhile or lies is no candidate. Drops holders that do not give what they list.
+bool CheckpointSearch::fetch_parts_without_ranks(const std::string& save,
+                                                 std::map<int64_t, std::set<std::string>>& holders) {
+  for (auto& [part, who] : holders) {
+    while (!who.empty() && who.begin()->front() == kNode && !fetch_part(save, part, who.begin()->substr(1)))
+      who.erase(who.begin());
+    if (who.empty()) return false;
+  }
+  return true;
+}
+
+void CheckpointSearch::list_saves_on_nodes() {
+  std::vector<std::string> foreign = foreign_;
+  Saves saves;
+  add_told_by_ranks(saves, foreign);
+  add_held_by_nodes_without_ranks(saves);
+  for (auto& [save, holders] : saves) {
+    const checkpoint::SaveId id = parse_save(save);
+    if (std::ssize(holders) == id.ranks && fetch_parts_without_ranks(save, holders)) {
       std::string text = save;
-      for (const auto& [part, tellers] : holders) text += fmt::format(" {}", fmt::join(tellers, ","));
-      candidates_.push_back({.step = name.step, .on_nodes = true, .text = text});
+      for (const auto& [part, who] : holders) text += fmt::format(" {}", fmt::join(who, ","));
+      candidates_.push_back({.step = id.step, .generation = id.generation, .on_nodes = true, .text = text});
     } else {
-      passed_over_.push_back({.name = fmt::format("step {} on the nodes", name.step),
-                              .reason = fmt::format("{} of {} parts are there", holders.size(), name.ranks),
-                              .unfinished = true});
+      const auto there =
+          std::count_if(holders.begin(), holders.end(), [](const auto& part) { return !part.second.empty(); });
+      passed_over_.push_back({.name = fmt::format("step {} on the nodes", id.step),
+                              .reason = fmt::format("{} of {} parts are there", there, id.ranks),
+                              .unfinished = true,
+                              .step = id.step});
     }
   }
   for (const std::string& other : foreign) {
@@ -211,9 +286,13 @@ void CheckpointSearch::list_persistent() {
     if (step.status != checkpoint::StepStatus::committed) {
       passed_over_.push_back({.name = step.path.string(),
                               .reason = step.reason,
-                              .unfinished = step.status == checkpoint::StepStatus::incomplete});
+                              .unfinished = step.status == checkpoint::StepStatus::incomplete,
+                              .step = step.step});
     } else if (is_ours(step.state)) {
-      candidates_.push_back({.step = step.step, .on_nodes = false, .text = std::to_string(step.step)});
+      candidates_.push_back({.step = step.step,
+                             .generation = checkpoint::generation_of(step.state),
+                             .on_nodes = false,
+                             .text = fmt::format("{}{}", kPersistent, step.step)});
     } else {
       refuse_foreign(step);
     }
@@ -236,35 +315,44 @@ std::optional<Loaded> CheckpointSearch::next() {
   const std::string choice = choose();
   ++given_;
   if (choice == kNone) return std::nullopt;
-  if (choice.starts_with(kRefusedInput)) user_error("{}", choice.substr(kRefusedInput.size()));
-  if (choice.starts_with(kRefusedData)) data_error("{}", choice.substr(kRefusedData.size()));
-  return parse_save(choice).ranks > 0 ? open_save(choice) : open_persistent(parse_save(choice).step);
+  if (choice.starts_with(kRefused)) {
+    const std::string refusal = choice.substr(kRefused.size());
+    throw Error(static_cast<ErrorKind>(refusal.front() - '0'), refusal.substr(1));
+  }
+  if (choice.starts_with(kPersistent))
+    return open_persistent(*checkpoint::parse_number(choice.substr(kPersistent.size())));
+  return open_save(choice);
 }
 
-// `choice`: the save, and for each of its parts the ranks that tell of it. The first of them posts its manifest.
+// `choice`: the save, and for each of its parts who has it. The first of them posts its manifest; rank 0 does so for a
+// node without ranks.
 Loaded CheckpointSearch::open_save(const std::string& choice) const {
   std::istringstream words(choice);
   std::string save;
   words >> save;
-  const SaveName name = parse_save(save);
-  const std::string where = fmt::format("step {} on the nodes", name.step);
+  const checkpoint::SaveId id = parse_save(save);
+  const std::string where = fmt::format("step {} on the nodes", id.step);
   std::vector<Manifest> parts;
   Holders holders;
-  for (int64_t part = 0; part < name.ranks; ++part) {
-    std::string tellers;
-    words >> tellers;
-    const std::vector<int> ranks = parse_ranks(tellers);
-    parts.push_back(part_of(save, part, ranks.front()));
-    holders[parts.back().shards.front().file] = ranks;
+  for (int64_t part = 0; part < id.ranks; ++part) {
+    std::string who;
+    words >> who;
+    const std::vector<std::string> of_part = parse_holders(who);
+    parts.push_back(part_of(save, part, of_part.front()));
+    holders[parts.back().shards.front().file] = of_part;
   }
   return with_places(where, merge(parts, where), holders);
 }
 
-Manifest CheckpointSearch::part_of(const std::string& save, int64_t part, int holder) const {
-  const auto own = std::find_if(held_.begin(), held_.end(), [&](const HeldPart& held) {
-    return held.manifest.part->rank == part && identity_of(held.manifest) == save;
-  });
-  if (holder == rank()) options_.world.board().post(part_key(save, part), encode(own->manifest));
+Manifest CheckpointSearch::part_of(const std::string& save, int64_t part, const std::string& holder) const {
+  const bool is_fetched = holder.front() == kNode;
+  if (is_fetched && rank() == 0) options_.world.board().post(part_key(save, part), encode(fetched_.at({save, part})));
+  if (!is_fetched && std::stoi(holder) == rank()) {
+    const auto own = std::find_if(held_.begin(), held_.end(), [&](const HeldPart& held) {
+      return held.manifest.part->rank == part && identity_of(held.manifest) == save;
+    });
+    options_.world.board().post(part_key(save, part), encode(own->manifest));
+  }
   const std::string what = fmt::format("part {} of step {}", part, parse_save(save).step);
   return checkpoint::decode_manifest(await(part_key(save, part), what), what);
 }
@@ -279,15 +367,17 @@ Loaded CheckpointSearch::with_places(const std::string& name, Manifest manifest,
   const std::filesystem::path persistent =
       checkpoint::Store(options_.tiers.persistent).directory_of(manifest.state.step);
   return Loaded(name, std::move(manifest), [&](const checkpoint::ShardInfo& shard) {
-    std::vector<checkpoint::Place> places;
+    std::vector<checkpoint::ShardPlace> places;
     for (const HeldPart& part : held_) {
       if (part.manifest.shards.front().digests == shard.digests) places.emplace_back(part.shard);
     }
     const auto elsewhere = holders.find(shard.file);
-    if (options_.peers != nullptr && elsewhere != holders.end()) {
-      for (const int holder : elsewhere->second) {
-        if (holder != teller()) places.push_back(options_.peers->place(holder, shard.digests));
-      }
+    for (const std::string& holder : elsewhere == holders.end() ? std::vector<std::string>() : elsewhere->second) {
+      const bool has_ranks = holder.front() != kNode;
+      if (has_ranks && options_.peers != nullptr && std::stoi(holder) != teller())
+        places.push_back(options_.peers->place(std::stoi(holder), shard.digests));
+      if (!has_ranks && options_.holders != nullptr)
+        places.push_back(options_.holders->place(holder.substr(1), shard.digests));
     }
     places.emplace_back(persistent / shard.file);
     return places;

@@ -2,11 +2,13 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "checkpoint/part_store.h"
 #include "checkpoint/peers.h"
+#include "checkpoint/remote_holders.h"
 #include "comm/world.h"
 #include "core/error.h"
 #include "train/run/tiers.h"
@@ -14,8 +16,9 @@
 namespace megalith::train {
 
 // Looks for what a run can go on from, together with the other ranks: the newest step of which every shard is
-// somewhere, in memory, on the nodes' disks or on the persistent tier. Every rank makes the same calls. The first rank
-// of each node tells what the node has, and gives it to other nodes until this is destroyed.
+// somewhere, in memory, on the nodes' disks or on the persistent tier; under a supervisor the step that its roster
+// names, and no other. Every rank makes the same calls. The first rank of each node tells what the node has, and gives
+// it to other nodes until this is destroyed; nodes without ranks are asked by rank 0.
 class CheckpointSearch {
  public:
   struct Options {
@@ -28,6 +31,8 @@ class CheckpointSearch {
     int ranks_per_node = 1;
     checkpoint::Peers* peers = nullptr;  // the way to other nodes; null: each has only its own and what is persistent
     double deadline = 600.0;             // seconds, for the others to say what they have
+    checkpoint::Lineage lineage = {};
+    checkpoint::RemoteHolders* holders = nullptr;  // nodes without ranks; null: none that hold anything
   };
   explicit CheckpointSearch(Options options);
 
@@ -41,6 +46,7 @@ class CheckpointSearch {
   // A step that all shards are there of.
   struct Candidate {
     int64_t step = 0;
+    int64_t generation = 0;
     bool on_nodes = false;  // else persistent
     std::string text;       // as rank 0 tells it
   };
@@ -53,17 +59,25 @@ class CheckpointSearch {
   void refuse(ErrorKind kind, const std::string& reason);
   void refuse_foreign(const checkpoint::StepInfo& step);
   void refuse_to_lose_work();
+  void keep_named_step();
+  std::string why_not_there(int64_t step) const;
+  // Of each save by its id, and of each of its parts, who has it: ranks that tell of it, and "@<node>" without ranks.
+  using Saves = std::map<std::string, std::map<int64_t, std::set<std::string>>>;
   void list_saves_on_nodes();
+  void add_told_by_ranks(Saves& saves, std::vector<std::string>& foreign);
+  void add_held_by_nodes_without_ranks(Saves& saves);
+  bool fetch_parts_without_ranks(const std::string& save, std::map<int64_t, std::set<std::string>>& holders);
+  bool fetch_part(const std::string& save, int64_t part, const std::string& node);
   void list_persistent();
   void report_held();
   void offer_held();
   void list_candidates();
   std::string choose() const;
   checkpoint::Loaded open_save(const std::string& choice) const;
-  checkpoint::Manifest part_of(const std::string& save, int64_t part, int holder) const;
+  checkpoint::Manifest part_of(const std::string& save, int64_t part, const std::string& holder) const;
   checkpoint::Loaded open_persistent(int64_t step) const;
-  // `holders`: of each shard, by its file's name, the ranks that tell of it.
-  using Holders = std::map<std::string, std::vector<int>>;
+  // `holders`: of each shard, by its file's name, who has it.
+  using Holders = std::map<std::string, std::vector<std::string>>;
   checkpoint::Loaded with_places(const std::string& name, checkpoint::Manifest manifest, const Holders& holders) const;
   std::string await(const std::string& key, const std::string& what) const;
 
@@ -72,6 +86,9 @@ class CheckpointSearch {
   std::vector<std::string> foreign_;        // what this rank's node holds of other runs
   std::vector<checkpoint::Offer> offers_;
   std::vector<Candidate> candidates_;  // on rank 0
+  // On rank 0: those parts of candidates that nodes without ranks have, and nobody else.
+  std::map<std::pair<std::string, int64_t>, checkpoint::RemoteHolders::ListedPart> listed_;
+  std::map<std::pair<std::string, int64_t>, checkpoint::Manifest> fetched_;
   std::vector<checkpoint::PassedOver> passed_over_;
   std::string refusal_;  // as rank 0 tells it; empty: none
   size_t given_ = 0;

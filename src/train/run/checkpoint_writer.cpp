@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/event_names.h"
 #include "core/metric_names.h"
+#include "core/process/host_memory.h"
 #include "core/thread_pool.h"
+#include "core/words.h"
 #include "observe/sinks/log_files.h"
 
 namespace megalith::train {
@@ -23,6 +25,15 @@ int saver_threads(const config::Trainer& trainer) {
   constexpr int64_t kMost = 8;
   return static_cast<int>(std::clamp<int64_t>(available_cores() / trainer.devices, 1, kMost));
 }
+
+// At the start, since a run that is complete saves no more.
+void empty_trash(const checkpoint::Store& store) {
+  try {
+    store.empty_trash();
+  } catch (const std::exception& error) {
+    observe::log_warning(fmt::format("what is left of a removed checkpoint stays: {}", error.what()));
+  }
+}
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Options& options)
@@ -34,34 +45,42 @@ CheckpointWriter::CheckpointWriter(const Options& options)
       run_id_(options.identity.id),
       state_(options.state),
       talk_(options.talk),
-      is_first_(options.world.rank() == 0),
+      rank_(options.world.rank()),
+      ranks_per_node_(options.run.trainer.devices),
+      is_first_(rank_ == 0),
       loaded_step_(options.loaded_step.value_or(-1)),
       protected_step_(loaded_step_) {
   const checkpoint::Part place{.rank = options.world.rank(), .ranks = options.world.size()};
-  open_memory(options.tiers, place.rank);
+  if (is_first_) empty_trash(store_);
+  open_memory(options);
   const config::Trainer& trainer = options.run.trainer;
   if (options_.monitor == metric::kValidationLoss &&
       (trainer.val_check_interval == 0 || trainer.limit_val_batches == 0))
     observe::log_warning("there is no validation, and so no val_loss to keep checkpoints by: the newest are kept");
-  saver_.emplace(checkpoint::Saver::Options{.place = place,
-                                            .generation = options.identity.generation + 1,
-                                            .board = &options.world.board(),
-                                            .deadline = options.run.trainer.communication_timeout,
-                                            .persistent = options.tiers.persistent,
-                                            .persistent_keep = options_.save_top_k,
-                                            .ranking = {.by = options_.monitor, .largest = options_.mode == "max"},
-                                            .local = options.tiers.local,
-                                            .local_keep = options_.local_save_top_k,
-                                            .memory = memory_ ? options.tiers.memory : std::filesystem::path(),
-                                            .copies = peer_copies(options, place),
-                                            .threads = saver_threads(options.run.trainer)});
+  saver_.emplace(
+      checkpoint::Saver::Options{.place = place,
+                                 .generation = options.identity.start(),
+                                 .board = &options.world.board(),
+                                 .deadline = options.run.trainer.communication_timeout,
+                                 .persistent = options.tiers.persistent,
+                                 .persistent_keep = options_.save_top_k,
+                                 .ranking = {.by = options_.monitor, .largest = options_.mode == config::Best::max},
+                                 .fence = options.fence,
+                                 .local = options.tiers.local,
+                                 .local_keep = options_.local_save_top_k,
+                                 .memory = memory_ ? options.tiers.memory : std::filesystem::path(),
+                                 .copies = peer_copies(options, place),
+                                 .threads = saver_threads(options.run.trainer),
+                                 .page = &options.world.status_page()});
 }
 
-void CheckpointWriter::open_memory(const Tiers& tiers, int64_t rank) {
-  if (tiers.memory.empty()) return;
+void CheckpointWriter::open_memory(const Options& options) {
+  const std::filesystem::path& directory = options.tiers.memory;
+  if (directory.empty()) return;
   try {
-    memory_.emplace(tiers.memory);
-    memory_file_ = checkpoint::MemoryParts(tiers.memory).shard_of(rank);
+    memory_.emplace(directory, options.identity.has_roster);
+    images_.emplace(directory);
+    image_steps_ = images_->steps_of(rank_, run_id_);
   } catch (const Error& error) {
     warn_of_memory(error.what());
   }
@@ -85,15 +104,63 @@ std::optional<checkpoint::PeerCopies> CheckpointWriter::peer_copies(const Option
 bool CheckpointWriter::prepare() {
   if (is_prepared_) return true;
   bool failed = false;
+  // The image that the run goes on from is needed until the next one is whole.
+  const bool spares_first = wants_two_images() && image_steps_[0] >= 0 && image_steps_[0] == protected_step_ &&
+                            why_no_room(1, size_if_there(images_->shard_of(rank_, 0))).empty();
+  turns_ = {spares_first ? 1 : 0};
   try {
-    state_.prepare_snapshots(memory_file_);
-    if (const std::string& why_not = state_.snapshot().why_not_shared(); !why_not.empty()) warn_of_memory(why_not);
+    state_.prepare_snapshots(images_ ? images_->shard_of(rank_, turns_[0]) : std::filesystem::path());
+    if (const std::string& why_not = state_.snapshot().why_not_shared(); !why_not.empty()) {
+      warn_of_memory(why_not);
+      images_.reset();
+    }
   } catch (const Error& error) {
     observe::log_error(fmt::format("there is no memory for a copy of the state: {}", error.what()));
     failed = true;
   }
   is_prepared_ = !talk_.any_rank(failed);
   return is_prepared_;
+}
+
+std::string CheckpointWriter::why_no_room(int64_t image, int64_t bytes) const {
+  const std::optional<HostMemory> memory = host_memory();
+  if (!memory) return {};
+  const int64_t there = std::max<int64_t>(0, size_if_there(images_->shard_of(rank_, image)));
+  const int64_t wanted = std::max<int64_t>(0, bytes - there) * ranks_per_node_;
+  // The other half is for what reads ahead and writes behind.
+  if (wanted <= memory->available / 2) return {};
+  return fmt::format("{} more would be needed here, {} are free ({})", bytes_in_words(wanted),
+                     bytes_in_words(memory->available), memory->source);
+}
+
+// With the second snapshot, since the first overwrites nothing.
+void CheckpointWriter::open_second_image() {
+  if (second_was_tried_ || begun_step_ < 0 || !wants_two_images()) return;
+  const int64_t image = 1 - turns_[0];
+  if (protected_step_ >= 0 && image_steps_[static_cast<size_t>(image)] == protected_step_) return;
+  second_was_tried_ = true;
+  std::string why_not = why_no_room(image, state_.snapshot().image().bytes());
+  try {
+    if (why_not.empty()) state_.snapshot().add_image(images_->shard_of(rank_, image));
+  } catch (const Error& error) {
+    why_not = error.what();
+  }
+  if (why_not.empty()) {
+    turns_.push_back(image);
+    return observe::log_info(fmt::format("two copies of the state are kept in memory by turns, of {} each",
+                                         bytes_in_words(state_.snapshot().image().bytes())));
+  }
+  observe::log_info(
+      fmt::format("one copy of the state is kept in memory, not two by turns: a node that is lost while it is "
+                  "overwritten costs that step; {}",
+                  why_not));
+}
+
+size_t CheckpointWriter::next_turn() const {
+  const auto holds_protected = [&](int64_t image) {
+    return protected_step_ >= 0 && image_steps_[static_cast<size_t>(image)] == protected_step_;
+  };
+  return turns_.size() > 1 && holds_protected(turns_[0]) ? 1 : 0;
 }
 
 bool CheckpointWriter::persistent_due(int64_t step) const {
@@ -136,13 +203,18 @@ bool CheckpointWriter::make_way(bool may_skip, Telemetry& telemetry) {
 }
 
 void CheckpointWriter::begin(const checkpoint::RunState& state, bool to_persistent, bool to_local) {
-  saver_->revoke_memory();
+  open_second_image();
+  const size_t turn = next_turn();
+  saver_->revoke_memory(turns_[turn]);
+  if (!image_steps_.empty()) image_steps_[static_cast<size_t>(turns_[turn])] = state.step;
+  state_.snapshot().turn_to(turn);
   state_.take_snapshot();
   begun_step_ = state.step;
   begun_persistent_ = to_persistent;
   if (to_persistent) last_save_ = monotonic_seconds();
   saver_->begin({.state = state,
                  .image = &state_.snapshot().image(),
+                 .memory_image = turns_[turn],
                  .finish_image = [snapshot = &state_.snapshot()](ThreadPool& pool) { snapshot->finish(pool); },
                  .to_persistent = to_persistent,
                  .to_local = to_local,
@@ -150,7 +222,7 @@ void CheckpointWriter::begin(const checkpoint::RunState& state, bool to_persiste
 }
 
 void CheckpointWriter::save(const checkpoint::RunState& state, bool late, Telemetry& telemetry) {
-  const bool may_skip = options_.late_save == "skip";
+  const bool may_skip = options_.late_save == config::LateSave::skip;
   if (!make_way(may_skip, telemetry)) {
     observe::log_warning(
         fmt::format("checkpoint of step {} is left out: the one before is still being written", state.step));
@@ -171,6 +243,8 @@ void CheckpointWriter::save_at_end(const checkpoint::RunState& state, Telemetry&
     // Of this very step it is tried again, and said only if that fails as well.
     if (begun_step_ == state.step) unsaid_.clear();
     say_failure();
+    // A local save of this very step does not count.
+    complete_step_ = -1;
     if (prepare()) {
       begin(state, true, false);
       make_way(false, telemetry);

@@ -24,6 +24,7 @@ class CheckpointWriter {
     comm::World& world;
     checkpoint::Peers* peers = nullptr;  // null: there is one node
     std::optional<int64_t> loaded_step;  // that the run goes on from
+    checkpoint::Fence fence = {};        // of the persistent tier
   };
   explicit CheckpointWriter(const Options& options);
 
@@ -42,12 +43,18 @@ class CheckpointWriter {
   void report(Telemetry& telemetry);
 
  private:
-  void open_memory(const Tiers& tiers, int64_t rank);
+  void open_memory(const Options& options);
   std::optional<checkpoint::PeerCopies> peer_copies(const Options& options, const checkpoint::Part& place) const;
   // False: a save that is late is left out.
   bool make_way(bool may_skip, Telemetry& telemetry);
   // Memory for snapshots. False where some rank has none: then nothing is saved.
   bool prepare();
+  bool wants_two_images() const { return images_ && options_.local_every_n_train_steps > 0; }
+  // Empty, or why there is none for so many bytes of each rank here in the image of this number.
+  std::string why_no_room(int64_t image, int64_t bytes) const;
+  void open_second_image();
+  // Of turns_, that which does not hold what a restart would need.
+  size_t next_turn() const;
   void begin(const checkpoint::RunState& state, bool to_persistent, bool to_local);
   bool persistent_due(int64_t step) const;
   // Whether a step that this process has not trained beyond is on the persistent tier.
@@ -64,9 +71,15 @@ class CheckpointWriter {
   RankState& state_;
   engine::RankTalk& talk_;
   std::optional<RunMemory> memory_;
-  std::filesystem::path memory_file_;
+  std::optional<checkpoint::MemoryParts> images_;  // where the images lie that outlive this process
+  // Those that snapshots take by turns, by their numbers in memory, and of each number the step that it holds.
+  std::vector<int64_t> turns_;
+  std::vector<int64_t> image_steps_;
+  bool second_was_tried_ = false;
   bool is_prepared_ = false;
   std::optional<checkpoint::Saver> saver_;
+  int rank_;
+  int64_t ranks_per_node_;
   bool is_first_;
   int64_t begun_step_ = -1;  // of the last save
   bool begun_persistent_ = false;

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "config/environment.h"
-#include "config/layout.h"
+#include "config/derived.h"
+#include "config/environment/environment.h"
 #include "config/print.h"
 #include "core/file.h"
 #include "observe/sinks/dllogger.h"

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/event_names.h"
 #include "observe/sinks/log_files.h"
 
@@ -10,8 +10,8 @@ namespace megalith::train {
 
 namespace {
 
-void set_aside(const std::vector<checkpoint::BadPlace>& places) {
-  for (const checkpoint::BadPlace& bad : places) {
+void set_aside(const std::vector<checkpoint::BadShardPlace>& places) {
+  for (const checkpoint::BadShardPlace& bad : places) {
     if (bad.file.empty()) observe::log_warning(bad.reason);
     if (bad.file.empty() || !bad.damaged) continue;
     const std::string aside = bad.file.string() + std::string(checkpoint::kBadSuffix);

@@ -1,12 +1,14 @@
 #include "train/run/origin.h"
 
 #include "checkpoint/kept_tokenizer.h"
+#include "checkpoint/lineage.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/validate.h"
 #include "data/order/make_dataset.h"
 #include "observe/sinks/log_files.h"
+#include "train/run/named_step.h"
 
 namespace megalith::train {
 
@@ -38,7 +40,8 @@ void note_changes(const config::Run& run, const std::string& stored_config) {
 OriginFinder::OriginFinder(const config::Run& run, RunIdentity identity, const CheckpointSearch::Options& search)
     : run_(run), identity_(std::move(identity)) {
   // What is there is looked at for a new run as well: it must not be another's.
-  if (identity_.resumes || run.exp_manager.create_checkpoint_callback) search_.emplace(search);
+  if (identity_.resumes || identity_.has_roster || run.exp_manager.create_checkpoint_callback) search_.emplace(search);
+  lineage_ = search.lineage;
 }
 
 Origin OriginFinder::first() {
@@ -63,6 +66,7 @@ Origin OriginFinder::instead_of(const Origin& bad, const std::string& reason) {
   observe::log_warning(fmt::format("checkpoint {} cannot be used: {}", bad.loaded->path().string(), reason));
   std::optional<checkpoint::Loaded> next;
   if (search_) next = search_->next();
+  if (!next && lineage_.is_known()) fail(ErrorKind::io, "{}", why_not_from(lineage_, reason));
   if (!next) data_error("no checkpoint can be used; the last reason: {}: {}", bad.loaded->path().string(), reason);
   return continue_from(std::move(*next));
 }
@@ -74,7 +78,7 @@ void OriginFinder::say_passed_over() const {
 
 // Part of the state, so that parts which two starts saved of the same step are never taken for one checkpoint.
 std::string OriginFinder::start_text() const {
-  return std::to_string(identity_.generation + 1);
+  return std::to_string(identity_.start());
 }
 
 // The config as it is now becomes part of the state, so that every checkpoint carries it.
@@ -86,7 +90,7 @@ Origin OriginFinder::continue_from(checkpoint::Loaded loaded) const {
   if (origin.state.run_id != identity_.id) origin.state.extra.erase(checkpoint::kTokenizerDigests);
   origin.state.run_id = identity_.id;
   origin.state.config = config::to_yaml(run_);
-  origin.state.extra["start"] = start_text();
+  origin.state.extra[checkpoint::kGenerationKey] = start_text();
   return origin;
 }
 
@@ -94,7 +98,7 @@ Origin OriginFinder::new_run() const {
   return {.state = {.run_id = identity_.id,
                     .data = {.horizon = data::samples_wanted(run_, data::Split::train), .seed = run_.model.seed},
                     .config = config::to_yaml(run_),
-                    .extra = {{"start", start_text()}}},
+                    .extra = {{checkpoint::kGenerationKey, start_text()}}},
           .loaded = std::nullopt,
           .generation = identity_.generation};
 }

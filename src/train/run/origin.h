@@ -24,7 +24,8 @@ class OriginFinder {
   OriginFinder(const config::Run& run, RunIdentity identity, const CheckpointSearch::Options& search);
 
   Origin first();
-  // Instead of one that could not be restored, for this reason. Data error where no other is left.
+  // Instead of one that could not be restored, for this reason. Data error where no other is left, and under a
+  // supervisor, which names another step then, an I/O error (named_step.h).
   Origin instead_of(const Origin& bad, const std::string& reason);
 
  private:
@@ -35,6 +36,7 @@ class OriginFinder {
 
   const config::Run& run_;
   RunIdentity identity_;
+  checkpoint::Lineage lineage_;
   std::optional<CheckpointSearch> search_;
 };
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file_lock.h"
 #include "core/process/host.h"
+#include "train/run/rosters.h"
 
 namespace megalith::train {
 
@@ -18,6 +19,7 @@ std::filesystem::path run_path(const config::Run& run) {
 
 namespace {
 
+constexpr const char* kConfig = "hparams.yaml";
 constexpr const char* kLock = ".megalith.lock";
 constexpr const char* kStarts = ".megalith.starts";
 
@@ -43,11 +45,12 @@ void write_holder(File& lock) {
   lock.write(fmt::format("process {} on {}\n", ::getpid(), host_name()));
 }
 
-// What `megalith launch` has left there comes before the run.
-bool holds_nothing_but_launches(const std::filesystem::path& path) {
+// What `megalith launch` and `megalith supervise` have left there comes before the run.
+bool holds_nothing_of_others(const std::filesystem::path& path) {
   const std::filesystem::directory_iterator entries(path);
-  return std::all_of(begin(entries), end(entries),
-                     [](const auto& entry) { return entry.path().filename() == "launch"; });
+  return std::all_of(begin(entries), end(entries), [](const auto& entry) {
+    return entry.path().filename() == "launch" || entry.path().filename() == kControlFolder;
+  });
 }
 
 File lock(const std::filesystem::path& path) {
@@ -83,26 +86,67 @@ std::filesystem::path starts_file(const config::Run& run) {
   return run_path(run) / kStarts;
 }
 
-RunDirectory RunDirectory::open(const config::Run& run) {
+namespace {
+
+void check_directory(const config::Run& run, bool may_resume) {
   const std::filesystem::path path = run_path(run);
-  const bool is_run = std::filesystem::exists(path / "hparams.yaml");
+  const bool is_run = std::filesystem::exists(path / kConfig);
   // A run that ended before it began left its lock and logs, and no hparams.yaml.
   const bool is_ours = is_run || std::filesystem::exists(path / kLock);
-  if (std::filesystem::is_directory(path) && !is_ours && !holds_nothing_but_launches(path)) {
+  if (std::filesystem::is_directory(path) && !is_ours && !holds_nothing_of_others(path)) {
     user_error("{} holds files that are not a run's; choose another exp_manager.explicit_log_dir", path.string());
   }
-  if (is_run && !run.exp_manager.resume_if_exists) {
+  if (is_run && !may_resume) {
     user_error(
         "{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
         "exp_manager.explicit_log_dir",
         path.string());
   }
-  create_or_explain(path);
-  File held = lock(path);
+}
+
+CountedStart count_start_in(const config::Run& run, bool resumes) {
   Tiers own = tiers_of(run, 0);
   // A directory that was named may be another run's as well.
   if (!run.exp_manager.checkpoint_callback_params.dirpath.empty()) own.persistent.clear();
-  return {path, count_start(path / kStarts, is_run, own), std::move(held)};
+  return count_start(starts_file(run), resumes, own);
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::open(const config::Run& run) {
+  const std::filesystem::path path = run_path(run);
+  check_directory(run, run.exp_manager.resume_if_exists);
+  if (newest_roster(path) > 0) {
+    user_error(
+        "{} belongs to a run under a supervisor: go on with `megalith supervise`, or, once none of its processes is "
+        "left, remove {} to train without one",
+        path.string(), (path / kControlFolder).string());
+  }
+  create_or_explain(path);
+  File held = lock(path);
+  return {path, count_start_in(run, std::filesystem::exists(path / kConfig)), std::move(held)};
+}
+
+RunDirectory RunDirectory::open(const config::Run& run, const config::FleetEnvironment& fleet) {
+  const std::filesystem::path path = run_path(run);
+  create_or_explain(path);
+  refuse_superseded(path, fleet.generation());
+  return {path,
+          {.identity = {.id = fleet.run_id,
+                        .generation = fleet.generation(),
+                        .resumes = std::filesystem::exists(path / kConfig),
+                        .has_roster = true}},
+          std::nullopt};
+}
+
+ClaimedRun claim_run(const config::Run& run) {
+  const std::filesystem::path path = run_path(run);
+  const bool has_rosters = newest_roster(path) > 0;
+  check_directory(run, has_rosters || run.exp_manager.resume_if_exists);
+  create_or_explain(path);
+  File held = lock(path);
+  CountedStart start = count_start_in(run, has_rosters || std::filesystem::exists(path / kConfig));
+  return {.identity = start.identity, .note = start.note, .lock = std::move(held)};
 }
 
 }  // namespace megalith::train

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "config/fleet_environment.h"
 #include "config/run_config.h"
 #include "core/file.h"
 #include "train/run/run_identity.h"
@@ -10,12 +12,15 @@
 namespace megalith::train {
 
 // Everything that a run makes lies in one directory. Holding this object means owning it: no second process writes
-// there.
+// there. A directory with rosters is a supervisor's (rosters.h), no start without one may have it.
 class RunDirectory {
  public:
   // Creates it, or takes an existing one where exp_manager.resume_if_exists allows; else a user error. A directory that
   // holds files of something else is refused.
   static RunDirectory open(const config::Run& run);
+  // For rank 0 of a generation, whose roster is the claim: nothing is locked, which a process that hangs would keep for
+  // ever, and no start is counted.
+  static RunDirectory open(const config::Run& run, const config::FleetEnvironment& fleet);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
@@ -29,13 +34,23 @@ class RunDirectory {
   const std::string& note() const { return start_.note; }
 
  private:
-  RunDirectory(std::filesystem::path path, CountedStart start, File lock)
+  RunDirectory(std::filesystem::path path, CountedStart start, std::optional<File> lock)
       : path_(std::move(path)), start_(std::move(start)), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
   CountedStart start_;
-  File lock_;
+  std::optional<File> lock_;  // none under a supervisor
 };
+
+// For a supervisor before it makes its first roster: which run a directory holds, or a new one. Its generations begin
+// after identity.generation, those of its rosters come later. Refuses what RunDirectory::open() refuses. While the lock
+// is held nobody else claims the directory.
+struct ClaimedRun {
+  RunIdentity identity;
+  std::string note;  // what people should know of it; empty: nothing
+  File lock;
+};
+ClaimedRun claim_run(const config::Run& run);
 
 // Keeps other runs out of a directory of checkpoints that the config names. User error where one is in it.
 File lock_checkpoints(const std::filesystem::path& directory);

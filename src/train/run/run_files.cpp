@@ -43,7 +43,8 @@ void add_missing_datasets(const DataList& list, std::vector<std::string>& missin
 }  // namespace
 
 bool learns_made_up_tokens(const config::Data& data) {
-  return data.data_impl == "mock" || (data.data_impl == "auto" && data.data_prefix.empty());
+  using enum config::DataImpl;
+  return data.data_impl == mock || (data.data_impl == automatic && data.data_prefix.empty());
 }
 
 std::vector<DataList> data_lists(const config::Data& data) {

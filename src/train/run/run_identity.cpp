@@ -9,7 +9,8 @@
 #include <random>
 #include <sstream>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
+#include "checkpoint/lineage.h"
 #include "checkpoint/part_store.h"
 #include "core/error.h"
 
@@ -48,24 +49,15 @@ std::optional<RunIdentity> read_starts(const std::filesystem::path& file) {
 std::map<std::string, int64_t> runs_in(const Tiers& tiers) {
   std::map<std::string, int64_t> runs;
   const auto add = [&](const checkpoint::RunState& state) {
-    const auto start = state.extra.find("start");
-    const std::optional<int64_t> number =
-        start == state.extra.end() ? std::nullopt : checkpoint::parse_number(start->second);
     int64_t& last = runs[state.run_id];
-    last = std::clamp<int64_t>(number.value_or(0), last, kMostStarts);
+    last = std::clamp<int64_t>(checkpoint::generation_of(state), last, kMostStarts);
   };
   if (!tiers.persistent.empty()) {
     for (const checkpoint::StepInfo& step : checkpoint::Store(tiers.persistent).list()) {
       if (step.status == checkpoint::StepStatus::committed) add(step.state);
     }
   }
-  for (const std::filesystem::path& directory : {tiers.local, tiers.copies()}) {
-    if (directory.empty()) continue;
-    for (const checkpoint::HeldPart& part : checkpoint::PartStore(directory).list()) add(part.manifest.state);
-  }
-  if (!tiers.memory.empty()) {
-    for (const checkpoint::HeldPart& part : checkpoint::MemoryParts(tiers.memory).list()) add(part.manifest.state);
-  }
+  for (const checkpoint::HeldPart& part : checkpoint::parts_on(tiers.on_node())) add(part.manifest.state);
   return runs;
 }
 
@@ -89,13 +81,13 @@ CountedStart find_again(const std::filesystem::path& file, const Tiers& own) {
 }  // namespace
 
 std::string RunIdentity::to_text() const {
-  return fmt::format("{} {} {} {}", id, generation, resumes, is_guess);
+  return fmt::format("{} {} {} {} {}", id, generation, resumes, is_guess, has_roster);
 }
 
 RunIdentity RunIdentity::from_text(const std::string& text) {
   RunIdentity identity;
   std::istringstream(text) >> identity.id >> identity.generation >> std::boolalpha >> identity.resumes >>
-      identity.is_guess;
+      identity.is_guess >> identity.has_roster;
   return identity;
 }
 
@@ -114,7 +106,7 @@ CountedStart count_start(const std::filesystem::path& file, bool resumes, const 
 }
 
 void write_starts(const std::filesystem::path& file, const RunIdentity& identity) {
-  replace_file(file, fmt::format("{} {}\n", identity.id, identity.generation + 1));
+  replace_file(file, fmt::format("{} {}\n", identity.id, identity.start()));
 }
 
 }  // namespace megalith::train

@@ -11,9 +11,13 @@ namespace megalith::train {
 // A run as its directory knows it; all ranks are told.
 struct RunIdentity {
   std::string id;
-  int64_t generation = 0;  // starts before this one
-  bool resumes = false;    // there was a run here before
-  bool is_guess = false;   // nothing was left that says which run that was: the id is a new one
+  int64_t generation = 0;   // starts before this one
+  bool resumes = false;     // there was a run here before
+  bool is_guess = false;    // nothing was left that says which run that was: the id is a new one
+  bool has_roster = false;  // whose generation this is: a supervisor counts from 1
+
+  // The number of this start, from 1, in the names of what it saves.
+  int64_t start() const { return has_roster ? generation : generation + 1; }
 
   std::string to_text() const;
   static RunIdentity from_text(const std::string& text);

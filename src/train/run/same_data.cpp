@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "config/layout.h"
+#include "config/derived.h"
 #include "config/load.h"
 #include "core/digest.h"
 #include "core/file.h"

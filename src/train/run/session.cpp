@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "checkpoint/kept_tokenizer.h"
+#include "checkpoint/lineage.h"
+#include "comm/store/rendezvous.h"
 #include "comm/world.h"
-#include "config/layout.h"
+#include "config/derived.h"
 #include "core/clock.h"
 #include "core/device.h"
 #include "core/event_names.h"
@@ -27,14 +29,19 @@
 #include "train/run/checkpoint_writer.h"
 #include "train/run/listeners.h"
 #include "train/run/load_origin.h"
+#include "train/run/rosters.h"
 #include "train/run/run_files.h"
 #include "train/run/same_data.h"
+#include "train/state/restore.h"
 #include "train/step_metrics.h"
 #include "train/tuned_files.h"
 
 namespace megalith::train {
 
 namespace {
+
+// For a node without ranks to answer: it trains nothing, and what it holds may be elsewhere as well.
+constexpr double kHolderSeconds = 10.0;
 
 // What decides the order of samples is that of the run's first start.
 config::Run as_started(config::Run run, const checkpoint::RunState& state) {
@@ -64,7 +71,7 @@ void say_origin(const Origin& origin) {
                                   origin.loaded->path().string(), of_run));
   }
   observe::log_info(fmt::format("run {} starts at step {} (start {})", origin.state.run_id, origin.state.step,
-                                origin.generation + 1));
+                                origin.state.extra.at(checkpoint::kGenerationKey)));
 }
 
 // What a start found out before it wrote anything.
@@ -73,7 +80,15 @@ struct Checked {
   data::Vocabulary vocabulary;
   DataIdentity data;
   const StartOptions& options;
+  const Tiers& tiers;  // of this rank's node
+  checkpoint::Lineage lineage = {};
+  std::vector<checkpoint::RemoteHolder> holders = {};
 };
+
+void take_word_of_monitor(const config::FleetEnvironment& fleet, Checked& checked) {
+  checked.lineage = checkpoint::Lineage(fleet.generations);
+  if (!fleet.holders_file.empty()) checked.holders = checkpoint::read_holders(fleet.holders_file);
+}
 
 // Samples are counted in the data that a run began with: others would be a run that nobody can tell or repeat.
 void require_same_data(const Checked& checked, const checkpoint::Loaded& loaded) {
@@ -101,20 +116,36 @@ void write_report(const RunDirectory& directory) {
 
 // What only rank 0 has: it alone writes the run's files, but for checkpoints and the logs of the others.
 struct Chief {
-  Chief(const config::Run& run, const config::LoadReport& report, int64_t vocabulary)
-      : directory(RunDirectory::open(run)) {
+  Chief(const Checked& checked, const config::LoadReport& report)
+      : directory(checked.options.fleet ? RunDirectory::open(checked.run, *checked.options.fleet)
+                                        : RunDirectory::open(checked.run)) {
     observe::set_up_log({.directory = directory.path()});
     if (!directory.note().empty()) observe::log_warning(directory.note());
-    print_start(run, report, vocabulary);
+    print_start(checked.run, report, checked.vocabulary.size);
   }
 
   RunDirectory directory;
   bool started = false;  // what follows is part of the run's history
 };
 
+Fields facts_of(const std::exception& failure) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  if (error == nullptr) return {{event::kError, name_of(ErrorKind::internal)}};
+  Fields fields = {{event::kError, name_of(error->kind())}};
+  const ErrorFacts& facts = error->facts();
+  for (const auto& [name, text] : {std::pair(event::kRanks, comm::ranks_in_words(facts.ranks)),
+                                   {event::kGroup, facts.group},
+                                   {event::kCall, facts.call},
+                                   {event::kParameter, facts.parameter}}) {
+    if (!text.empty()) fields.emplace_back(name, text);
+  }
+  return fields;
+}
+
 // Wherever a run fails, those who watch it and those who come later read why.
-void record_failure(const std::string& reason, Listeners& listeners, const std::optional<Chief>& chief) {
-  listeners.telemetry.emit(Event{.name = event::kJobTerminated, .reason = reason});
+void record_failure(const std::exception& failure, Listeners& listeners, const std::optional<Chief>& chief) {
+  const std::string reason = failure.what();
+  listeners.telemetry.emit(Event{.name = event::kJobTerminated, .reason = reason, .fields = facts_of(failure)});
   listeners.finish();
   // The console hears it from main().
   observe::set_log_console([](std::string_view) {});
@@ -162,12 +193,13 @@ std::string keep_tokenizer(const config::Run& run, const Tiers& tiers, const std
   return digests.empty() ? checkpoint::kept_digests(run.model.tokenizer, tiers.persistent) : digests;
 }
 
-// Before the first step, so that nobody finds out at the first save. The lock of a directory that other runs may have.
-std::optional<File> open_tiers(const config::Run& run, const Tiers& tiers, engine::RankTalk& talk) {
+// Before the first step, so that nobody finds out at the first save. The lock of a directory that other runs may have:
+// under a supervisor none, since a process that hangs would keep it.
+std::optional<File> open_tiers(const config::Run& run, const Tiers& tiers, bool may_lock, engine::RankTalk& talk) {
   if (!run.exp_manager.create_checkpoint_callback) return std::nullopt;
   std::optional<File> lock;
   std::string reason = why_not_writable(tiers, talk.rank());
-  if (reason.empty() && talk.rank() == 0 && !run.exp_manager.checkpoint_callback_params.dirpath.empty()) {
+  if (reason.empty() && may_lock && talk.rank() == 0 && !run.exp_manager.checkpoint_callback_params.dirpath.empty()) {
     try {
       lock = lock_checkpoints(tiers.persistent);
     } catch (const Error& error) {
@@ -190,7 +222,8 @@ class Session {
         memory_(plan::memory_of_rank(plan::stage_request(run_, checked.vocabulary.size), world.rank())),
         engine_(plan::training_options(run_, checked.vocabulary.size), world, memory_.arenas),
         talk_(engine_.talk()),
-        state_(engine_) {}
+        state_(engine_),
+        tiers_(checked.tiers) {}
 
   Summary run() {
     open();
@@ -205,14 +238,17 @@ class Session {
     const std::string told = talk_.broadcast(chief_ ? chief_->directory.identity().to_text() : "");
     if (!chief_) set_up_log_of_rank(run_, world_.rank());
     identity_ = RunIdentity::from_text(told);
-    tiers_ = tiers_of(run_, world_.rank());
-    checkpoints_lock_ = open_tiers(run_, tiers_, talk_);
+    checkpoints_lock_ = open_tiers(run_, tiers_, !identity_.has_roster, talk_);
     if (run_.trainer.num_nodes > 1) peers_.emplace(world_, run_.trainer.communication_timeout);
   }
 
   // The newest state that can be trusted, or a new one.
   void resume() {
-    OriginFinder finder(run_, identity_, search_options());
+    world_.status_page().enter(Section::load);
+    pass_failpoint("train.load");
+    std::optional<checkpoint::RemoteHolders> holders;
+    if (!checked_.holders.empty()) holders.emplace(checked_.holders, kHolderSeconds);
+    OriginFinder finder(run_, identity_, search_options(holders ? &*holders : nullptr));
     origin_ = finder.first();
     if (origin_.loaded && !origin_.weights_only) require_same_data(checked_, *origin_.loaded);
     if (chief_ && identity_.is_guess) write_starts(starts_file(run_), identity_);
@@ -236,24 +272,41 @@ class Session {
 
   // Everything that training asks for at its first step, and what the run's files must say from then on.
   void prepare() {
+    world_.status_page().enter(Section::plans);
     tune(engine_, run_, chief_ ? chief_->directory.tuning() : std::filesystem::path(), origin_.state.extra["plans"]);
     origin_.state.extra.erase("plans");
     if (engine_.stream().device() == Device::cuda)
       origin_.state.extra["plans"] = talk_.broadcast(chief_ ? read_text(chief_->directory.tuning()) : "");
     if (const auto outside = engine_.bytes_outside()) memory_.table.set(plan::kOutsideArenas, *outside);
     remember_data(checked_.data, origin_.state);
+    remember_precision();
     if (chief_) replace_file(chief_->directory.hparams(), origin_.state.config);
     observe::log_info("putting the samples in order");
     train_data_ = data::make_dataset(as_started(run_, origin_.state), data::Split::train, checked_.vocabulary,
                                      origin_.state.data.horizon);
     held_out_ = validation_data(run_, checked_.vocabulary, origin_.state);
     if (run_.exp_manager.create_checkpoint_callback) open_writer();
+    if (run_.exp_manager.create_checkpoint_callback && checked_.lineage.is_known()) set_given_up_aside();
+  }
+
+  // What the scales in a checkpoint were made for.
+  void remember_precision() {
+    const std::string terms = engine_.precision().terms();
+    std::string& before = origin_.state.extra[kPrecisionTerms];
+    if (loaded_step_ && !terms.empty() && before != terms)
+      observe::log_warning(
+          fmt::format("the fp8 scales of the checkpoint are {}, those of this run {}: they are measured "
+                      "anew on the first batch",
+                      before.empty() ? "missing" : "for " + before, "for " + terms));
+    before = terms;
+    if (terms.empty()) origin_.state.extra.erase(kPrecisionTerms);
   }
 
   Summary train() {
     Trainer trainer({.run = run_,
                      .engine = engine_,
                      .telemetry = listeners_.telemetry,
+                     .page = world_.status_page(),
                      .train_data = *train_data_,
                      .validation_data = held_out_.get(),
                      .vocabulary = checked_.vocabulary,
@@ -271,7 +324,32 @@ class Session {
     return summary;
   }
 
-  CheckpointSearch::Options search_options() {
+  // Where it stayed it would count as newer than all that is saved from now on.
+  void set_given_up_aside() {
+    std::vector<std::string> lines;
+    if (world_.rank() % run_.trainer.devices == 0)
+      lines = checkpoint::remove_given_up(tiers_.on_node(), identity_.id, checked_.lineage);
+    if (chief_) {
+      try {
+        checkpoint::Store store(tiers_.persistent);
+        store.set_fence(fence());
+        for (std::string& line : store.set_given_up_aside(identity_.id, checked_.lineage))
+          lines.push_back(std::move(line));
+      } catch (const Error& error) {
+        lines.push_back(fmt::format("{} stays as it is: {}", tiers_.persistent.string(), error.what()));
+      }
+    }
+    for (const std::string& line : lines) observe::log_warning("given up: " + line);
+  }
+
+  // A generation that the run has gone on without commits nothing.
+  checkpoint::Fence fence() const {
+    if (!identity_.has_roster) return {};
+    return
+        [directory = run_path(run_), generation = identity_.generation] { refuse_superseded(directory, generation); };
+  }
+
+  CheckpointSearch::Options search_options(checkpoint::RemoteHolders* holders) {
     const bool owns_checkpoints = run_.exp_manager.checkpoint_callback_params.dirpath.empty();
     return {.tiers = tiers_,
             .run_id = identity_.id,
@@ -281,7 +359,9 @@ class Session {
             .world = world_,
             .ranks_per_node = static_cast<int>(run_.trainer.devices),
             .peers = peers_ ? &*peers_ : nullptr,
-            .deadline = run_.trainer.communication_timeout};
+            .deadline = run_.trainer.communication_timeout,
+            .lineage = checked_.lineage,
+            .holders = holders};
   }
 
   void open_writer() {
@@ -295,7 +375,8 @@ class Session {
                                               .talk = talk_,
                                               .world = world_,
                                               .peers = peers_ ? &*peers_ : nullptr,
-                                              .loaded_step = loaded_step_});
+                                              .loaded_step = loaded_step_,
+                                              .fence = fence()});
   }
 
   const double begin_ = monotonic_seconds();
@@ -309,7 +390,7 @@ class Session {
   engine::RankTalk& talk_;
   RankState state_;
   RunIdentity identity_;
-  Tiers tiers_;
+  const Tiers& tiers_;
   std::optional<File> checkpoints_lock_;
   std::optional<checkpoint::Peers> peers_;
   Origin origin_;
@@ -328,19 +409,21 @@ Summary train(const config::Run& run, const config::LoadReport& report, comm::Wo
   require_files(run);
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
   plan::check_layout(run, vocabulary.size);
-  check_device(run, plan::stage_request(run, vocabulary.size));
+  const Tiers tiers = options.fleet ? tiers_of(run, options.fleet->node) : tiers_of(run, world.rank());
+  check_device(run, plan::stage_request(run, vocabulary.size), tiers);
   // Datasets are opened first, so that a bad one leaves no run directory behind.
-  const Checked checked{run, vocabulary, identify_data(run.model.data), options};
+  Checked checked{run, vocabulary, identify_data(run.model.data), options, tiers};
+  if (options.fleet) take_word_of_monitor(*options.fleet, checked);
   data::check_tokenizer_of_data(run.model.data, run.model.tokenizer);
 
   std::optional<Chief> chief;
-  if (world.rank() == 0) chief.emplace(run, report, vocabulary.size);
+  if (world.rank() == 0) chief.emplace(checked, report);
   Listeners listeners;
   Summary summary;
   try {
     summary = Session(checked, world, chief, listeners).run();
   } catch (const std::exception& error) {
-    record_failure(error.what(), listeners, chief);
+    record_failure(error, listeners, chief);
     throw;
   }
   if (!chief) return summary;

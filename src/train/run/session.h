@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "config/fleet_environment.h"
 #include "config/load.h"
 #include "config/run_config.h"
 #include "train/trainer.h"
@@ -12,7 +15,8 @@ namespace megalith::train {
 
 // What is asked of one start of a run and is no part of its config.
 struct StartOptions {
-  bool resume_with_other_data = false;  // than those of the checkpoint
+  bool resume_with_other_data = false;                 // than those of the checkpoint
+  std::optional<config::FleetEnvironment> fleet = {};  // what a monitor says that has started this rank; none: nobody
 };
 
 // `megalith train`: prepares the run directory, data, engine and telemetry, resumes where there is something to resume,

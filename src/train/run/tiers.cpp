@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/layout.h"
+#include "checkpoint/file_names.h"
 #include "core/digest.h"
 #include "core/error.h"
 #include "core/file_lock.h"
@@ -15,18 +15,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path of_node(const std::string& directory, int64_t node) {
+fs::path of_node(const std::string& directory, const std::string& node) {
   std::string path = directory;
-  for (size_t at = path.find("%n"); at != std::string::npos; at = path.find("%n", at))
-    path.replace(at, 2, std::to_string(node));
+  for (size_t at = path.find("%n"); at != std::string::npos; at = path.find("%n", at + node.size()))
+    path.replace(at, 2, node);
   return path;
 }
 
 }  // namespace
 
 Tiers tiers_of(const config::Run& run, int rank) {
+  return tiers_of(run, std::to_string(rank / run.trainer.devices));
+}
+
+Tiers tiers_of(const config::Run& run, const std::string& node) {
   const config::CheckpointCallback& checkpoints = run.exp_manager.checkpoint_callback_params;
-  const int64_t node = rank / run.trainer.devices;
   const fs::path directory = fs::absolute(run_path(run)).lexically_normal();
   // Disks and memory of a node serve many runs.
   const std::string of_run = digest_of(directory.string());
@@ -140,6 +143,8 @@ fs::path Tiers::copies() const {
   return memory.empty() ? memory : memory / kCopies;
 }
 
-RunMemory::RunMemory(const fs::path& directory) : lock_(open_directory(directory)) {}
+RunMemory::RunMemory(const fs::path& directory, bool is_kept)
+    : lock_(is_kept && checkpoint::is_plain_directory(directory) ? locked(directory / kLock, LockMode::shared)
+                                                                 : open_directory(directory)) {}
 
 }  // namespace megalith::train

@@ -16,17 +16,21 @@ void RankState::prepare_snapshots(const std::filesystem::path& memory_file) {
                            .rank = engine_.groups().world->rank(),
                            .store = engine_.parameters(),
                            .optimizer = *engine_.optimizer(),
+                           .histories = engine_.keeps_scales() ? &engine_.precision() : nullptr,
                            .device = engine_.stream().device(),
                            .memory_file = memory_file});
   engine_.set_update_barrier(&snapshot_->copied());
 }
 
 void RankState::restore(checkpoint::Loaded& checkpoint) {
+  engine_.forget_scales();
   train::restore(engine_.stream(), checkpoint,
                  {.table = engine_.table(), .store = engine_.parameters(), .optimizer = engine_.optimizer()});
+  if (restore_histories(engine_.stream(), checkpoint, engine_.precision())) engine_.take_scales_from_history();
 }
 
 void RankState::restore_weights(checkpoint::Loaded& checkpoint) {
+  engine_.forget_scales();
   engine_.optimizer()->initialise(engine_.stream());
   train::restore(engine_.stream(), checkpoint,
                  {.table = engine_.table(),

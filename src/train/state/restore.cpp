@@ -130,6 +130,34 @@ void check_fit(const Loaded& checkpoint, const RestoreParts& parts) {
   }
 }
 
+bool restore_histories(Stream& stream, Loaded& checkpoint, const model::Precision& precision) {
+  if (!precision.has_slots()) return true;
+  const auto& extra = checkpoint.manifest().state.extra;
+  const auto terms = extra.find(kPrecisionTerms);
+  if (terms == extra.end() || terms->second != precision.terms()) return false;
+  const auto stored = [&](const std::string& linear) {
+    return checkpoint.find(TensorKind::amax_history, linear + ".weight");
+  };
+  for (const std::string& linear : precision.linears()) {
+    if (stored(linear) == nullptr) return false;
+  }
+  for (size_t i = 0; i < precision.linears().size(); ++i) {
+    const TensorInfo& info = *stored(precision.linears()[i]);
+    const Tensor history = precision.history_of(i);
+    const int64_t steps = std::min(info.shape[1], history.cols());
+    const int64_t operands = history.rows();
+    std::vector<float> newest(static_cast<size_t>(operands * steps));
+    checkpoint.load_box(TensorKind::amax_history, info.name, {.offset = Shape{0, 0}, .extent = Shape{operands, steps}},
+                        Tensor(newest.data(), DType::f32, {operands, steps}));
+    std::vector<float> whole(static_cast<size_t>(history.elements()), 0.0F);
+    for (int64_t operand = 0; operand < operands; ++operand)
+      std::copy_n(newest.data() + operand * steps, steps, whole.data() + operand * history.cols());
+    copy(stream, Tensor(whole.data(), DType::f32, history.shape), history);
+    stream.wait();
+  }
+  return true;
+}
+
 void restore(Stream& stream, Loaded& checkpoint, const RestoreParts& parts) {
   check_fit(checkpoint, parts);
   Restorer restorer(stream, checkpoint, parts);

@@ -2,6 +2,7 @@
 
 #include "checkpoint/loaded.h"
 #include "core/stream.h"
+#include "model/precision.h"
 #include "optim/optimizer.h"
 
 namespace megalith::train {
@@ -18,5 +19,12 @@ void check_fit(const checkpoint::Loaded& checkpoint, const RestoreParts& parts);
 
 // Fills what this rank holds from a checkpoint of any layout and precision. The host waits; no other rank is asked.
 void restore(Stream& stream, checkpoint::Loaded& checkpoint, const RestoreParts& parts);
+
+// Fills the histories of this rank's fp8 operands, the newest steps where they are of another length. False, and
+// nothing has changed, where the checkpoint lacks some of them or has them for other formats.
+bool restore_histories(Stream& stream, checkpoint::Loaded& checkpoint, const model::Precision& precision);
+
+// Under which a checkpoint's state has Precision::terms().
+constexpr const char* kPrecisionTerms = "fp8";
 
 }  // namespace megalith::train

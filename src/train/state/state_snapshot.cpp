@@ -9,9 +9,21 @@ namespace megalith::train {
 using checkpoint::ShardContent;
 using checkpoint::TensorKind;
 
-StateSnapshot::StateSnapshot(const Parts& parts)
-    : image_(plan(parts)), memory_(acquire_memory(parts)), pool_(1), stream_(pool_, parts.device) {
-  image_.place_in(memory_->bytes());
+StateSnapshot::StateSnapshot(const Parts& parts) : device_(parts.device), pool_(1), stream_(pool_, parts.device) {
+  checkpoint::ShardImage image(plan(parts));
+  std::unique_ptr<SharedMemory> memory = acquire_memory(parts, image.bytes());
+  add_image(std::move(image), std::move(memory));
+}
+
+void StateSnapshot::add_image(const std::filesystem::path& memory_file) {
+  checkpoint::ShardImage image(images_.front().image.pieces());
+  auto memory = std::make_unique<SharedMemory>(memory_file, image.bytes(), device_);
+  add_image(std::move(image), std::move(memory));
+}
+
+void StateSnapshot::add_image(checkpoint::ShardImage image, std::unique_ptr<SharedMemory> memory) {
+  image.place_in(memory->bytes());
+  images_.push_back({std::move(image), std::move(memory)});
 }
 
 std::vector<ShardContent::Piece> StateSnapshot::plan(const Parts& parts) {
@@ -26,7 +38,17 @@ std::vector<ShardContent::Piece> StateSnapshot::plan(const Parts& parts) {
       if (owned.rank == parts.rank) plan_box(spec, owned.box, *states.at(spec.name), pieces);
     }
   }
+  if (parts.histories != nullptr && parts.histories->has_slots()) plan_histories(*parts.histories, pieces);
   return pieces;
+}
+
+void StateSnapshot::plan_histories(const model::Precision& precision, std::vector<ShardContent::Piece>& pieces) {
+  for (size_t i = 0; i < precision.linears().size(); ++i) {
+    const Tensor history = precision.history_of(i);
+    copies_.push_back({history, pieces.size()});
+    pieces.push_back({precision.linears()[i] + ".weight", TensorKind::amax_history, DType::f32, history.shape,
+                      checkpoint::whole_box(history.shape)});
+  }
 }
 
 void StateSnapshot::plan_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
@@ -44,21 +66,21 @@ void StateSnapshot::plan_box(const parallel::ParameterSpec& spec, const parallel
   add(TensorKind::exp_avg_sq, state.exp_avg_sq.dtype, state.exp_avg_sq);
 }
 
-std::unique_ptr<SharedMemory> StateSnapshot::acquire_memory(const Parts& parts) {
+std::unique_ptr<SharedMemory> StateSnapshot::acquire_memory(const Parts& parts, int64_t bytes) {
   if (!parts.memory_file.empty()) {
     try {
-      return std::make_unique<SharedMemory>(parts.memory_file, image_.bytes(), parts.device);
+      return std::make_unique<SharedMemory>(parts.memory_file, bytes, parts.device);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::io) throw;
       why_not_shared_ = error.what();
     }
   }
-  return std::make_unique<SharedMemory>("", image_.bytes(), parts.device);
+  return std::make_unique<SharedMemory>("", bytes, parts.device);
 }
 
 // Of a master weight the half that is not in the weight itself arrives first, in the back of its place.
 Tensor StateSnapshot::destination(const Copy& copy) const {
-  const Tensor whole = image_.tensor(copy.piece);
+  const Tensor whole = image().tensor(copy.piece);
   auto* end = static_cast<std::byte*>(whole.data) + whole.bytes();
   return Tensor(end - copy.from.bytes(), copy.from.dtype, copy.from.shape);
 }
@@ -76,7 +98,7 @@ void StateSnapshot::finish(ThreadPool& pool) {
   copied_.wait();
   pool.run(std::ssize(masters_), [&](int64_t i) {
     const Master& each = masters_[static_cast<size_t>(i)];
-    optim::join_masters_in_place(image_.tensor(each.weights), image_.tensor(each.master));
+    optim::join_masters_in_place(image().tensor(each.weights), image().tensor(each.master));
   });
 }
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
-#include "checkpoint/layout.h"
 #include "expect_error.h"
 
 namespace megalith::checkpoint {

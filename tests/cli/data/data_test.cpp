@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cli/run_program.h"
+#include "core/process/exit_codes.h"
 #include "temp_dir.h"
 
 namespace megalith::cli::testing {
@@ -44,6 +45,38 @@ class DataVerbs : public ::testing::Test {
 
   TempDir dir_;
 };
+
+TEST_F(DataVerbs, TokenizeDividesItsInputsAmongWorkers) {
+  for (const char* name : {"part2.jsonl", "part10.jsonl", "part3.jsonl"})
+    write(name, std::string("{\"text\": \"of ") + name + "\"}\n");
+  write("list.txt", "part2.jsonl\npart10.jsonl\npart3.jsonl\n");
+  // In natural order: 2, 3, 10.
+  expect(0, "data tokenize --input 'part*.jsonl' --output-dir tokens --worker 1/2",
+         {"wrote tokens/part3.jsonl_text_document"});
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "tokens/part2.jsonl_text_document.bin"));
+  expect(0, "data tokenize --input-list list.txt --output-dir tokens --worker 0/2",
+         {"wrote tokens/part2.jsonl_text_document", "wrote tokens/part10.jsonl_text_document"});
+  expect(0, "data tokenize --input-list list.txt --output-dir tokens",
+         {"complete before: tokens/part10.jsonl_text_document"});
+  expect(0, "data tokenize --input part2.jsonl part3.jsonl part10.jsonl --output-prefix one");
+  expect(0, "data merge --input 'tokens/*_document' --output-prefix all", {"3 documents", "3 datasets"});
+  EXPECT_EQ(read("all.bin"), read("one_text_document.bin"));
+  EXPECT_EQ(read("all.idx"), read("one_text_document.idx"));
+  expect(2, "data tokenize --input part2.jsonl", {"--output-prefix", "--output-dir"});
+  expect(2, "data tokenize --input part2.jsonl --output-prefix x --output-dir y", {"--output-prefix", "--output-dir"});
+  expect(2, "data tokenize --input part2.jsonl --output-prefix x --worker 0/2", {"--worker needs --output-dir"});
+  expect(2, "data merge --input 'none*' --output-prefix x", {"no file matches none*.idx"});
+}
+
+TEST_F(DataVerbs, ExtractAndConcatTakeLists) {
+  write("a.jsonl", "{\"text\": \"a\"}\n");
+  write("list.txt", "a.jsonl\n");
+  expect(0, "data extract --input-list list.txt --output-dir text", {"1 files (0 were there before)"});
+  expect(0, "data concat --input-list list.txt --output-dir chunks", {"1 files"});
+  EXPECT_EQ(read("text/a.jsonl"), read("chunks/train_chunk_0.jsonl"));
+  expect(2, "data extract --input-list none --output-dir text", {"cannot read the list of inputs none"});
+  expect(2, "data extract --output-dir text", {"no input file given"});
+}
 
 TEST_F(DataVerbs, IndexAsksForAsManyValidationSamplesAsMegatron) {
   expect(0, "data tokenize --input text.txt --output-prefix bytes --split-paragraphs --append-eod");
@@ -249,7 +282,8 @@ TEST_F(DataVerbs, DownloadKeepsATokenToItself) {
   expect(2, download + "--token-env NO_SUCH_VARIABLE https://example.org/x", {"NO_SUCH_VARIABLE is not set"});
   expect(2, download + "--header nonsense https://example.org/x", {"Name: value"});
   // Nobody listens there.
-  const std::string failed = expect(1, download + "--attempts 1 --token-file token http://127.0.0.1:1/x", {"failed"});
+  const std::string failed =
+      expect(kExitIo, download + "--attempts 1 --token-file token http://127.0.0.1:1/x", {"failed"});
   EXPECT_EQ(failed.find("hf_secret"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(dir_ / "a/x.part"));
 }

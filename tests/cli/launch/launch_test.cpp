@@ -69,6 +69,8 @@ TEST_F(LaunchCommand, MistakesAreRefused) {
   expect_refused("slurm --set slurm.partiton=x -- train -c recipes/gpt3-375m.yaml",
                  {"did you mean `slurm.partition`?"});
   expect_refused("slurm --name 'a b' --render -- train -c recipes/gpt3-375m.yaml", {"'a b' cannot be the name"});
+  expect_refused("slurm --name " + std::string(64, 'x') + " --render -- train -c recipes/gpt3-375m.yaml",
+                 {"cannot be the name", "at most 63"});
   expect_refused("slurm --render --ranks-per-node 9 -- train -c recipes/gpt3-375m.yaml", {"8 GPUs of a node"});
   expect_refused("slurm --render --nodes 2 -- train -c recipes/gpt3-375m.yaml trainer.num_nodes=4",
                  {"32 ranks", "16 were"});
@@ -78,6 +80,39 @@ TEST_F(LaunchCommand, MistakesAreRefused) {
   expect_refused("local --time 1 -- train -c recipes/gpt3-125m.yaml" + kSmallGpt, {"time limit", "saves"});
   expect_refused("status nothing", {"there is no launch 'nothing'", "launch list"});
   expect_refused("profile nothing", {"there is no profile"});
+}
+
+TEST_F(LaunchCommand, DataBecomesStages) {
+  for (const char* name : {"part10.jsonl", "part2.jsonl"}) replace_file(folder_ / name, "{\"text\": \"x\"}\n");
+  const std::string tokenize = " -- data tokenize --input 'text/*' --output-dir tokens";
+  const std::string extract = "-- data extract --input 'part*.jsonl' --output-dir text";
+  const Outcome outcome = run("slurm --name d --nodes 3 --array 5 --ranks-per-node 2 --stage tokenize=1x4 --render " +
+                              extract + tokenize + " -- data merge --input 'tokens/*_document' --output-prefix all");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string root = std::filesystem::canonical(folder_.path()).string();
+  expect_parts(
+      outcome.output,
+      {"--job-name=d.extract --ntasks-per-node=2 --array=0-4%3 job.sh extract",
+       "--ntasks-per-node=4 --array=0-4%1 --dependency=afterok:$id --kill-on-invalid-dep=yes job.sh tokenize",
+       "--ntasks-per-node=1 --array=0-0 ",
+       "data extract \\\n  --input-list " + root + "/runs/d/launch/d/extract.inputs", "--input 'tokens/*_document'"});
+  expect_refused("slurm --render -- data extract --input 'none*' --output-dir text",
+                 {"extract: no file matches none*"});
+  expect_refused("slurm --render " + extract + " --worker 0/2", {"leave --worker out"});
+  expect_refused("slurm --render --stage tokenise=1x4 " + extract + tokenize,
+                 {"no stage 'tokenise'", "did you mean 'tokenize'"});
+  expect_refused("slurm --render --stage extract=4 " + extract, {"NAME=NODESxWORKERS"});
+  expect_refused(
+      "slurm --render --stage merge=2x1 -- data tokenize --input part2.jsonl --output-dir t -- data merge --input t/x "
+      "--output-prefix y",
+      {"`merge` is one process"});
+  expect_refused(
+      "slurm --render " + extract + tokenize + " --tokenizer-type GPT2BPETokenizer --vocab-file v --merge-file text/m",
+      {"tokenize: --vocab-file v does not exist"});
+  expect_refused("slurm --render --chain 2 " + extract, {"--chain is for training"});
+  expect_refused("slurm --render --array 2 -- train -c recipes/gpt3-375m.yaml", {"--array and --stage are for"});
+  expect_refused("slurm --render " + extract + " -- train -c recipes/gpt3-375m.yaml", {"--after NAME"});
+  expect_refused("local " + extract + tokenize, {"on Slurm"});
 }
 
 TEST_F(LaunchCommand, WithoutSlurmItSaysWhatIsMissing) {

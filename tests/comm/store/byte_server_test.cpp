@@ -32,7 +32,7 @@ TEST(ByteServer, GivesWhatIsOfferedToSeveralAtOnce) {
   std::vector<std::thread> threads;
   for (int64_t reader = 0; reader < 4; ++reader) {
     threads.emplace_back([&, reader] {
-      ByteReader client(server.place(), "rank 1", 10.0);
+      ByteReader client(server.address(), "rank 1", 10.0);
       for (const int64_t offset : {int64_t{0}, 1234 * reader, std::ssize(bytes) - 1}) {
         std::vector<std::byte> read(bytes.size() - static_cast<size_t>(offset));
         client.read("shard", offset, read);
@@ -49,9 +49,9 @@ TEST(ByteServer, OfStrangersOnlyAFewAreKept) {
   server.offer("shard", std::ssize(bytes), read_from(bytes));
   std::vector<Socket> strangers;
   for (int i = 0; i < 300; ++i)
-    strangers.push_back(connect_to("127.0.0.1", server.place().port, monotonic_seconds() + 10.0));
+    strangers.push_back(connect_to("127.0.0.1", server.address().port, monotonic_seconds() + 10.0));
   const double begin = monotonic_seconds();
-  ByteReader client(server.place(), "rank 1", 10.0);
+  ByteReader client(server.address(), "rank 1", 10.0);
   std::vector<std::byte> read(1000);
   client.read("shard", 0, read);
   EXPECT_EQ(read, bytes);
@@ -66,7 +66,7 @@ TEST(ByteServer, SaysWhyItDoesNotGive) {
   ByteServer server("127.0.0.1");
   server.offer("shard", std::ssize(bytes), read_from(bytes));
   server.offer("broken", 1000, [](int64_t, std::span<std::byte>) { fail(ErrorKind::io, "the disk is gone"); });
-  ByteReader client(server.place(), "rank 1", 10.0);
+  ByteReader client(server.address(), "rank 1", 10.0);
   std::vector<std::byte> read(1000);
   const auto refusal = [&](const std::string& name, int64_t offset) {
     return error_of(ErrorKind::comm, [&] { client.read(name, offset, read); });
@@ -84,25 +84,25 @@ TEST(ByteServer, SaysWhyItDoesNotGive) {
 
 TEST(ByteServer, RefusesWhoDoesNotKnowTheSecret) {
   ByteServer server("127.0.0.1");
-  ByteServerPlace place = server.place();
-  place.secret.back() ^= 1;
-  expect_parts(error_of(ErrorKind::comm, [&] { ByteReader(place, "rank 1", 10.0); }), {"rank 1 refuses", "secret"});
+  ByteServerAddress address = server.address();
+  address.secret.back() ^= 1;
+  expect_parts(error_of(ErrorKind::comm, [&] { ByteReader(address, "rank 1", 10.0); }), {"rank 1 refuses", "secret"});
 }
 
 TEST(ByteServer, NonsenseEndsAConnectionAndNothingElse) {
   const std::vector<std::byte> bytes = some_bytes(10);
   ByteServer server("127.0.0.1");
   server.offer("shard", 10, read_from(bytes));
-  const ByteServerPlace place = server.place();
+  const ByteServerAddress address = server.address();
   for (const std::string& nonsense : {std::string(100'000, '\xff'), std::string("GET / HTTP/1.1\r\n\r\n")}) {
-    PacketStream stream(connect_to(place.address, place.port, monotonic_seconds() + 5.0), "the server");
+    PacketStream stream(connect_to(address.address, address.port, monotonic_seconds() + 5.0), "the server");
     const std::string sent = nonsense;
     stream.write_bytes(std::as_bytes(std::span(sent)), monotonic_seconds() + 5.0);
     error_of(ErrorKind::comm, [&] {
       while (true) stream.read(monotonic_seconds() + 5.0);
     });
   }
-  ByteReader client(place, "rank 1", 10.0);
+  ByteReader client(address, "rank 1", 10.0);
   std::vector<std::byte> read(10);
   client.read("shard", 0, read);
   EXPECT_EQ(read, bytes);
@@ -112,13 +112,13 @@ TEST(ByteServer, AServerThatIsGoneIsNoticed) {
   const std::vector<std::byte> bytes = some_bytes(10);
   auto server = std::make_unique<ByteServer>("127.0.0.1");
   server->offer("shard", 10, read_from(bytes));
-  const ByteServerPlace place = server->place();
-  ByteReader client(place, "rank 1", 5.0);
+  const ByteServerAddress address = server->address();
+  ByteReader client(address, "rank 1", 5.0);
   server.reset();
   std::vector<std::byte> read(10);
   expect_parts(error_of(ErrorKind::comm, [&] { client.read("shard", 0, read); }), {"rank 1"});
   expect_parts(error_of(ErrorKind::comm, [&] { client.read("shard", 0, read); }), {"rank 1", "lost before"});
-  expect_parts(error_of(ErrorKind::comm, [&] { ByteReader(place, "rank 1", 0.2); }), {"nobody answers"});
+  expect_parts(error_of(ErrorKind::comm, [&] { ByteReader(address, "rank 1", 0.2); }), {"nobody answers"});
 }
 
 }  // namespace

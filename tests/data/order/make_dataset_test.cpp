@@ -35,7 +35,7 @@ TEST(SamplesWanted, CountsAsMegatron) {
 
 TEST(MakeDataset, MakesMockData) {
   config::Run run = small_run();
-  run.model.data.data_impl = "mock";
+  run.model.data.data_impl = config::DataImpl::mock;
   run.model.encoder_seq_length = 512;
   const auto dataset = make_dataset(run, Split::valid, {257, 256}, 100);
   EXPECT_EQ(dataset->sequence_length(), 512);
@@ -120,8 +120,8 @@ TEST_F(MakeDatasetTest, SaysWhatIsWrong) {
   expect({"data_prefix is empty"});
   run_.model.data.data_prefix = {directory_ / "sett"};
   expect({"sett.idx", "sett.bin", ": set"});
-  run_.model.data.data_impl = "lazy";
-  expect({"lazy"});
+  run_.model.data.data_impl = config::DataImpl::automatic;
+  expect({"auto"});
 }
 
 std::vector<int32_t> sample_of(const Dataset& dataset, int64_t index) {

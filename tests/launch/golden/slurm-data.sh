@@ -1,7 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=gpt
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=8
+#SBATCH --nodes=1
 #SBATCH --partition=gpu
 #SBATCH --exclusive
 #SBATCH --mem=0
@@ -10,60 +9,44 @@
 #SBATCH --requeue
 #SBATCH --output=/dev/null
 
-# One start of a run that may take several. How it goes on depends on the exit code of the program:
-#   0 complete, 2 the input is wrong, 70 given up: the job ends with it.
-#   75 stopped early and saved: it starts again, but for the second time in a row without a newer checkpoint.
-#   any other: it starts again if there is a newer checkpoint than at its start.
+# Stages that wait for each other, each an array of tasks that divide its work; this is one task of one stage. A task that fails ends
+# the launch, and what waits for its stage is cancelled. Work that is done is not done again: submit all of it again to go on.
+#   id=$(sbatch --parsable --job-name=gpt.tokenize --ntasks-per-node=4 --array=0-7%2 job.sh tokenize)
+#   id=$(sbatch --parsable --job-name=gpt.merge --ntasks-per-node=1 --array=0-0 --dependency=afterok:$id --kill-on-invalid-dep=yes job.sh merge)
 
 launch=/shared/runs/gpt/launch/gpt
 work=/shared
-tracker=''
-job=$SLURM_JOB_ID
+last=merge
+stage=$1
+task=${SLURM_ARRAY_TASK_ID:-0}
+log=$launch/tasks/$stage.$task.log
+journal=$launch/tasks/$stage.$task.journal
+job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}_$task
 
 say() { echo "megalith launch: $*"; }
-note() { echo "$(date +%FT%T%z) $*" >>"$launch/journal"; }
+note() { echo "$(date +%FT%T%z) $*" >>"$journal"; }
 
-# Steps that the newest checkpoint has behind it; -1: there is none.
-newest_checkpoint() {
-  local step=-1
-  [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
-  [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
-}
-
-# end CODE REASON: nothing of this launch starts again.
+# end CODE REASON: nothing of this launch starts again. The first reason stays.
 end() {
   note end "$generation" "$job" "$1" "$2"
-  echo "$1 $2" >"$launch/ended"
+  [[ -e $launch/ended ]] || echo "$1 $2" >"$launch/ended"
   say "$2 (exit code $1)"
   exit "$1"
 }
 
-# again CODE REASON: this job goes back to the queue, and on from the newest checkpoint.
-again() {
-  note end "$generation" "$job" "$1" "$2"
-  state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T) || state=RUNNING
-  if [[ $state != RUNNING ]]; then
-    say "$2 (exit code $1); Slurm says $state, so that it is not started again"
-    exit "$1"
-  fi
-  say "$2 (exit code $1); back to the queue"
-  trap - TERM
-  for _ in {1..60}; do
-    scontrol requeue "$SLURM_JOB_ID" && sleep 600  # until Slurm ends this script
-    sleep 10
-  done
-  end "$1" "$2; Slurm does not take the job back into its queue"
-}
-
 # There is no run on storage that this node does not see.
 cd "$work" && [[ -w $launch ]] || exit 2
-exec >>"$launch/log.txt" 2>&1
-: >>"$launch/journal"
-generation=$(grep -c '^[^ ]* start ' "$launch/journal")
+exec >>"$log" 2>&1
+: >>"$journal"
+generation=$(grep -c '^[^ ]* start ' "$journal")
 if [[ -e $launch/ended ]]; then
   read -r code reason <"$launch/ended"
   say "this launch has ended: $reason; remove $launch/ended to start it again"
   exit "$code"
+fi
+# A start without an end: nothing of it lived to say why.
+if [[ $(tail -n 1 "$journal") =~ ^[^\ ]+\ start\ ([0-9]+)\ ([^\ ]+)\ (.*)$ ]]; then
+  note end "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" 137 "killed on ${BASH_REMATCH[3]}, as when a node is lost"
 fi
 [[ ! -e $launch/stop ]] || end 75 "stopped on request"
 
@@ -81,26 +64,37 @@ export UCX_TLS=rc
 export UCX_NET_DEVICES=mlx5_ib0:1
 export MEGALITH_NUMA=1
 
-before=$(newest_checkpoint)
 note start "$generation" "$job" "$SLURM_JOB_NODELIST"
-trap : TERM  # goes to the ranks; this script waits for their answer
+trap : TERM  # goes to the program; this script waits for its answer
+case $stage in
+tokenize)
+tasks=8
 srun --kill-on-bad-exit=0 --wait=0 \
   --label \
   --cpus-per-task=8 \
   /opt/megalith/bin/megalith data tokenize \
-  --input 'raw/*.jsonl'
-code=$?
-after=$(newest_checkpoint)
-((after > before)) && rm -f "$launch/fruitless"
-case $code in
-  0) end 0 "complete" ;;
-  2) end 2 "the input is wrong, the log says what" ;;
-  70) end 70 "given up" ;;
+  --input 'raw/*.jsonl' \
+  --output-dir tokens
+;;
+merge)
+tasks=1
+srun --kill-on-bad-exit=0 --wait=0 \
+  --cpus-per-task=8 \
+  /opt/megalith/bin/megalith data merge \
+  --input 'tokens/*_document' \
+  --output-prefix all
+;;
+*) say "there is no stage '$stage'"; false ;;
 esac
-[[ ! -e $launch/stop ]] || end "$code" "stopped on request"
-((code == 75)) && reason="stopped early" || reason="failed"
-if ((after > before)); then again "$code" "$reason, step $after saved"; fi
-((code == 75)) || end "$code" "failed without a newer checkpoint than at its start (step $before)"
-[[ ! -e $launch/fruitless ]] || end 75 "stopped early twice in a row without a newer checkpoint"
-: >"$launch/fruitless"
-again 75 "stopped early, nothing saved"
+code=$?
+[[ ! -e $launch/stop ]] || end 75 "stopped on request"
+case $code in
+  0) ;;
+  2) end 2 "$stage: the input is wrong, the log of task $task says what" ;;
+  143) end 143 "$stage: task $task was ended by Slurm, at its time limit or by scancel; launch again to go on" ;;
+  *) end "$code" "$stage: task $task failed on $SLURM_JOB_NODELIST" ;;
+esac
+: >"$launch/tasks/$stage.$task.done"
+done=("$launch/tasks/$stage".*.done)
+if [[ $stage == "$last" ]] && ((${#done[@]} == tasks)); then end 0 "complete"; fi
+note end "$generation" "$job" 0 "$stage: task $task complete"

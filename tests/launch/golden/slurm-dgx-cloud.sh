@@ -19,26 +19,28 @@
 launch=/shared/runs/gpt/launch/gpt
 work=/shared
 tracker=/shared/runs/gpt/checkpoints/latest_checkpointed_iteration.txt
+log=$launch/log.txt
+journal=$launch/journal
 job=$SLURM_JOB_ID
 margin=300
 max_time=0
 
 say() { echo "megalith launch: $*"; }
-note() { echo "$(date +%FT%T%z) $*" >>"$launch/journal"; }
+note() { echo "$(date +%FT%T%z) $*" >>"$journal"; }
+
+# end CODE REASON: nothing of this launch starts again. The first reason stays.
+end() {
+  note end "$generation" "$job" "$1" "$2"
+  [[ -e $launch/ended ]] || echo "$1 $2" >"$launch/ended"
+  say "$2 (exit code $1)"
+  exit "$1"
+}
 
 # Steps that the newest checkpoint has behind it; -1: there is none.
 newest_checkpoint() {
   local step=-1
   [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
   [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
-}
-
-# end CODE REASON: nothing of this launch starts again.
-end() {
-  note end "$generation" "$job" "$1" "$2"
-  echo "$1 $2" >"$launch/ended"
-  say "$2 (exit code $1)"
-  exit "$1"
 }
 
 # again CODE REASON: this job goes back to the queue, and on from the newest checkpoint.
@@ -60,13 +62,17 @@ again() {
 
 # There is no run on storage that this node does not see.
 cd "$work" && [[ -w $launch ]] || exit 2
-exec >>"$launch/log.txt" 2>&1
-: >>"$launch/journal"
-generation=$(grep -c '^[^ ]* start ' "$launch/journal")
+exec >>"$log" 2>&1
+: >>"$journal"
+generation=$(grep -c '^[^ ]* start ' "$journal")
 if [[ -e $launch/ended ]]; then
   read -r code reason <"$launch/ended"
   say "this launch has ended: $reason; remove $launch/ended to start it again"
   exit "$code"
+fi
+# A start without an end: nothing of it lived to say why.
+if [[ $(tail -n 1 "$journal") =~ ^[^\ ]+\ start\ ([0-9]+)\ ([^\ ]+)\ (.*)$ ]]; then
+  note end "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" 137 "killed on ${BASH_REMATCH[3]}, as when a node is lost"
 fi
 [[ ! -e $launch/stop ]] || end 75 "stopped on request"
 
@@ -74,6 +80,8 @@ export MASTER_ADDR MASTER_PORT MEGALITH_GENERATION
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))  # two jobs may share a node
 MEGALITH_GENERATION=$generation
+# What the shell that submitted this may hold for other launchers.
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE JOB_COMPLETION_INDEX NNODES NPROC MEGALITH_STORE_SECRET
 export NCCL_NVLS_ENABLE=0
 export CUDA_DEVICE_MAX_CONNECTIONS=1
 export MEGALITH_NUMA=1

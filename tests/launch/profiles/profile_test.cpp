@@ -87,6 +87,8 @@ TEST(Profile, UnknownKeysGetTheNearestOne) {
   expect_parts(all, {"4 problems", "`slurm.partiton`; did you mean `slurm.partition`?",
                      "`partition`; did you mean `slurm.partition`?", "`gpus_per_node` must be a whole number",
                      "`slurm.tasks` must be one of node/gpu", "--set slurm.tasks=core"});
+  expect_parts(user_error_of([] { load("generic-slurm", {"kubernetes.que.x[0]=1"}); }),
+               {"--set kubernetes.que.x[0]=1: there is no key `kubernetes.que`; did you mean `kubernetes.queue`?"});
 }
 
 TEST(Profile, BadFilesAreRefused) {

@@ -108,6 +108,15 @@ TEST(LaunchLocal, OneFailureEndsTheOthersAndIsNamed) {
   EXPECT_EQ(result.errors, "rank 1 ended with exit code 3; ending the other ranks\n");
 }
 
+// 3: another rank was lost.
+TEST(LaunchLocal, TheExitCodeIsOfTheRankThatKnowsWhy) {
+  const std::string others =
+      "if [ $RANK = 2 ]; then sleep 0.5; exit 3; fi; trap 'sleep 0.2; exit 5' TERM; sleep 60 & wait";
+  EXPECT_EQ(launch_script(3, "if [ $RANK = 0 ]; then sleep 60; fi; " + others).exit_code, 5);
+  EXPECT_EQ(launch_script(3, "if [ $RANK = 0 ]; then exit 6; fi; sleep 0.3; exit 3").exit_code, 6);
+  EXPECT_EQ(launch_script(2, "exit 3").exit_code, 3);
+}
+
 TEST(LaunchLocal, ASignalIsNamed) {
   const Result result = launch_script(2, "if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 60");
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);

@@ -10,6 +10,8 @@
 #include "expect_error.h"
 #include "launch/profiles/profile_reader.h"
 #include "launch/slurm/slurm_cluster.h"
+#include "launch/slurm/slurm_options.h"
+#include "launch/slurm/slurm_stages.h"
 #include "launch/slurm/slurm_time.h"
 #include "launch/tool.h"
 #include "repository.h"
@@ -37,6 +39,24 @@ Launch training(const std::string& profile, const std::vector<std::string>& set 
   return launch;
 }
 
+Launch two_stages(const std::string& profile) {
+  Launch launch = training(profile);
+  launch.verb = {"data"};
+  launch.work = Work::workers;
+  launch.stages = {{.name = "tokenize",
+                    .verb = {"data", "tokenize"},
+                    .arguments = {"--input", "raw/*.jsonl", "--output-dir", "tokens"},
+                    .tasks = 8,
+                    .at_once = 2,
+                    .workers = 4},
+                   {.name = "merge",
+                    .verb = {"data", "merge"},
+                    .arguments = {"--input", "tokens/*_document", "--output-prefix", "all"}}};
+  launch.saves = false;
+  launch.tracker.clear();
+  return launch;
+}
+
 // MEGALITH_UPDATE_GOLDEN=1 writes the file anew, for a person to read the difference.
 void expect_golden(const std::string& name, const std::string& text) {
   const std::filesystem::path file = in_repository("tests/launch/golden/" + name);
@@ -53,13 +73,30 @@ TEST(SlurmScript, IsAsItWas) {
   expect_golden("slurm-dgx-cloud.sh",
                 slurm_script(training("dgx-cloud", {"image=/shared/megalith.sqsh", "mounts[0].source=/shared",
                                                     "slurm.account=me", "source[0]=/etc/nccl.sh"})));
-  Launch data = training("azure-ndv5");
-  data.verb = {"data", "tokenize"};
-  data.arguments = {"--input", "raw/*.jsonl"};
-  data.work = Work::workers;
-  data.saves = false;
-  data.tracker.clear();
-  expect_golden("slurm-data.sh", slurm_script(data));
+  expect_golden("slurm-data.sh", slurm_script(two_stages("azure-ndv5")));
+}
+
+TEST(SlurmScript, StagesDifferInTheOptionsOfSbatch) {
+  const Launch launch = two_stages("generic-slurm");
+  const auto options = [&](size_t stage, const std::vector<std::string>& after) {
+    return stage_options(launch, launch.stages[stage], after);
+  };
+  EXPECT_EQ(options(0, {}),
+            (std::vector<std::string>{"--job-name=gpt.tokenize", "--ntasks-per-node=4", "--array=0-7%2"}));
+  EXPECT_EQ(options(1, {"12", "13"}),
+            (std::vector<std::string>{"--job-name=gpt.merge", "--ntasks-per-node=1", "--array=0-0",
+                                      "--dependency=afterok:12:13", "--kill-on-invalid-dep=yes"}));
+  // The tasks of an array have one name: they would wait for each other.
+  EXPECT_EQ(slurm_script(two_stages("dgx-cloud")).find("singleton"), std::string::npos);
+}
+
+TEST(SlurmScript, AColonAloneIsHiddenFromSrun) {
+  Launch launch = training("generic-slurm");
+  launch.arguments = {"a", ":", "b c"};
+  const std::string text = slurm_script(launch);
+  EXPECT_NE(text.find("exec /opt/megalith/bin/megalith train a : '\\''b c'\\'' --nproc 8 \"$@\"' \\\n  bash"),
+            std::string::npos)
+      << text;
 }
 
 TEST(SlurmScript, TheSameLaunchGivesTheSameBytes) {
@@ -119,6 +156,14 @@ TEST(SlurmCluster, ReadsWhatSlurmSays) {
   EXPECT_EQ(parse_sacct("7", "CANCELLED by 1000|n1").phase, JobState::Phase::ended);
   EXPECT_EQ(parse_sacct("7", "PENDING|None assigned").nodes, "");
   EXPECT_EQ(parse_squeue("7", "").phase, JobState::Phase::ended);
+  const JobState array = parse_squeue(
+      "8",
+      "COMPLETED|None|N/A|n1\nPENDING|Resources|N/A|\nRUNNING|None|N/A|n2\nRUNNING|None|N/A|n3\nRUNNING|None|N/A|n2\n");
+  EXPECT_EQ(array.phase, JobState::Phase::running);
+  EXPECT_EQ(array.nodes, "n2,n3");
+  EXPECT_EQ(parse_squeue("8", "COMPLETED|None|N/A|n1\nPENDING|Dependency|N/A|\n").why, "Dependency");
+  EXPECT_EQ(parse_squeue("8", "COMPLETED|None|N/A|n1\nFAILED|NonZeroExitCode|N/A|n2\n").word, "FAILED");
+  EXPECT_EQ(parse_sacct("8", "COMPLETED|n1\nNODE_FAIL|n2\n").word, "NODE_FAIL");
 }
 
 }  // namespace

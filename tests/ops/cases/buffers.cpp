@@ -18,9 +18,8 @@ Device current_device() {
   return current_stream == nullptr ? Device::cpu : current_stream->device();
 }
 
-// Every element size is even, so that any memory is so many bf16.
 Tensor bytes_at(const void* memory, int64_t bytes, Device device) {
-  return Tensor(const_cast<void*>(memory), DType::bf16, Shape{div_exact(bytes, 2)}, device);
+  return Tensor(const_cast<void*>(memory), DType::e4m3, Shape{bytes}, device);
 }
 
 void copy_bytes(const void* from, Device from_device, void* to, Device to_device, int64_t bytes) {
@@ -47,6 +46,10 @@ double read_element(const void* element, DType dtype) {
       return *static_cast<const int32_t*>(element);
     case DType::i64:
       return static_cast<double>(*static_cast<const int64_t*>(element));
+    case DType::e4m3:
+      return static_cast<float>(*static_cast<const float8_e4m3*>(element));
+    case DType::e5m2:
+      return static_cast<float>(*static_cast<const float8_e5m2*>(element));
   }
   return 0.0;
 }
@@ -70,6 +73,12 @@ void write_element(void* element, DType dtype, double value) {
       break;
     case DType::i64:
       *static_cast<int64_t*>(element) = static_cast<int64_t>(value);
+      break;
+    case DType::e4m3:
+      *static_cast<float8_e4m3*>(element) = float8_e4m3(static_cast<float>(value));
+      break;
+    case DType::e5m2:
+      *static_cast<float8_e5m2*>(element) = float8_e5m2(static_cast<float>(value));
       break;
   }
 }

@@ -45,8 +45,10 @@ OpCases embedding_cases(Size size);
 OpCases gemm_cases(Size size);
 OpCases norm_cases(Size size);
 OpCases optimizer_cases(Size size);
+OpCases quantize_cases(Size size);
 OpCases rope_cases(Size size);
 OpCases row_order_cases(Size size);
+OpCases scales_cases(Size size);
 OpCases step_scalars_cases(Size size);
 
 }  // namespace megalith::ops::testing

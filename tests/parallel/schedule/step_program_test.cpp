@@ -75,8 +75,11 @@ class Memory {
 // overwritten it, and messages are over only when somebody has waited for them.
 class Replay {
  public:
-  Replay(const StepProgram& program, const StagePlace& place)
-      : program_(program), place_(place), buffers_("buffer", program.buffers), batches_("batch", program.batches) {
+  Replay(const StepProgram& program, const PipelinePosition& position)
+      : program_(program),
+        position_(position),
+        buffers_("buffer", program.buffers),
+        batches_("batch", program.batches) {
     for (const int64_t count : program.slots) slots_.emplace_back("slot", count);
     alive_.resize(slots_.size());
     most_alive_of_chunk.resize(slots_.size());
@@ -94,8 +97,8 @@ class Replay {
  private:
   using Kind = Content::Kind;
 
-  int64_t number_of(int64_t chunk) const { return chunk * place_.stages + place_.stage; }
-  int64_t last_number() const { return place_.chunks * place_.stages - 1; }
+  int64_t number_of(int64_t chunk) const { return chunk * position_.stages + position_.stage; }
+  int64_t last_number() const { return position_.chunks * position_.stages - 1; }
 
   void act(size_t index) {
     const Action& action = program_.schedule[index];
@@ -179,7 +182,7 @@ class Replay {
   }
 
   const StepProgram& program_;
-  StagePlace place_;
+  PipelinePosition position_;
   bool trains_ = false;
   Memory buffers_;
   Memory batches_;
@@ -200,12 +203,12 @@ std::vector<int64_t> one_bucket_per_chunk(int64_t chunks) {
 
 void expect_good_training(const Layout& layout, int64_t micro_batches, const std::vector<Schedule>& schedules) {
   for (int64_t stage = 0; stage < layout.pipeline; ++stage) {
-    const StagePlace place{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
+    const PipelinePosition position{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
     const StepProgram program =
         make_step_program(with_data_parallel(schedules[static_cast<size_t>(stage)], WeightLife::step,
                                              one_bucket_per_chunk(layout.chunks)),
-                          place);
-    Replay replay(program, place);
+                          position);
+    Replay replay(program, position);
     ASSERT_NO_THROW(replay.run()) << "stage " << stage;
     ASSERT_EQ(program.slots, replay.most_alive_of_chunk) << "stage " << stage;
     ASSERT_LE(replay.most_alive, chunks_alive(layout, stage, micro_batches)) << "stage " << stage;
@@ -219,10 +222,10 @@ void expect_good_training(const Layout& layout, int64_t micro_batches, const std
 void expect_good_evaluation(const Layout& layout, int64_t micro_batches) {
   const std::vector<Schedule> schedules = evaluation_schedules(layout, micro_batches);
   for (int64_t stage = 0; stage < layout.pipeline; ++stage) {
-    const StagePlace place{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
+    const PipelinePosition position{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
     const StepProgram program =
-        make_step_program(with_data_parallel(schedules[static_cast<size_t>(stage)], WeightLife::step, {}), place);
-    Replay replay(program, place);
+        make_step_program(with_data_parallel(schedules[static_cast<size_t>(stage)], WeightLife::step, {}), position);
+    Replay replay(program, position);
     ASSERT_NO_THROW(replay.run()) << "evaluation, stage " << stage;
     ASSERT_EQ(program.slots, std::vector<int64_t>(static_cast<size_t>(layout.chunks), 1));
     ASSERT_LE(program.buffers, receive_buffers(program.schedule) + kBuffersAtWork) << "stage " << stage;
@@ -271,7 +274,7 @@ TEST(StepProgram, RecipesFindTheirMemory) {
 // A recording of one micro batch serves the others: they use the same memory.
 TEST(StepProgram, MicroBatchesOfOneStageUseTheSameMemory) {
   for (const int64_t chunks : {1, 2, 5}) {
-    const StagePlace place{.chunks = chunks};
+    const PipelinePosition position{.chunks = chunks};
     const auto expect_repeats = [&](const StepProgram& program, int64_t actions) {
       for (size_t i = static_cast<size_t>(actions); i < program.operands.size(); ++i) {
         const Operands& first = program.operands[i % static_cast<size_t>(actions)];
@@ -285,8 +288,8 @@ TEST(StepProgram, MicroBatchesOfOneStageUseTheSameMemory) {
         EXPECT_TRUE(other.waits_for.empty());
       }
     };
-    expect_repeats(make_step_program(single_stage_schedule(6, chunks), place), 2 * chunks);
-    expect_repeats(make_step_program(evaluation_schedules({.chunks = chunks}, 6)[0], place), chunks);
+    expect_repeats(make_step_program(single_stage_schedule(6, chunks), position), 2 * chunks);
+    expect_repeats(make_step_program(evaluation_schedules({.chunks = chunks}, 6)[0], position), chunks);
   }
 }
 
@@ -299,10 +302,10 @@ TEST(StepProgram, OfOneStageIsSmall) {
 
 // The replay finds what a program must not do.
 TEST(StepProgram, ReplayFindsMemoryThatIsUsedTwice) {
-  const StagePlace place{.stage = 1, .stages = 2};
-  const StepProgram good = make_step_program(pipeline_schedules({.pipeline = 2}, 4)[1], place);
-  const auto expect_found = [&](const StepProgram& broken) { EXPECT_THROW(Replay(broken, place).run(), Error); };
-  EXPECT_NO_THROW(Replay(good, place).run());
+  const PipelinePosition position{.stage = 1, .stages = 2};
+  const StepProgram good = make_step_program(pipeline_schedules({.pipeline = 2}, 4)[1], position);
+  const auto expect_found = [&](const StepProgram& broken) { EXPECT_THROW(Replay(broken, position).run(), Error); };
+  EXPECT_NO_THROW(Replay(good, position).run());
 
   StepProgram nobody_waits = good;
   for (Operands& operands : nobody_waits.operands) operands.waits_for.clear();

@@ -170,7 +170,7 @@ TEST_F(SearchOnNodes, ADamagedCopyIsRefusedOnBothNodes) {
   load([&](int rank, Loaded& loaded) {
     EXPECT_THROW(test::holds_example(loaded, 20, kRanks), Error);
     ASSERT_EQ(loaded.bad_places().size(), 1u);
-    const checkpoint::BadPlace bad = loaded.bad_places().front();
+    const checkpoint::BadShardPlace bad = loaded.bad_places().front();
     EXPECT_TRUE(bad.damaged);
     EXPECT_EQ(bad.file, rank == 0 ? shard : std::filesystem::path());
     EXPECT_NE(bad.reason.find(rank == 0 ? "shard-g1" : "the copy that rank 0 offers"), std::string::npos) << bad.reason;

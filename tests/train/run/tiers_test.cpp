@@ -2,12 +2,27 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file_lock.h"
 #include "temp_dir.h"
 
 namespace megalith::train {
 namespace {
 
 using ::megalith::testing::TempDir;
+
+TEST(Tiers, BelongToANodeByItsNumberOrByItsName) {
+  config::Run run;
+  run.trainer.devices = 4;
+  run.exp_manager.explicit_log_dir = "/runs/a";
+  run.exp_manager.checkpoint_callback_params.local_dirpath = "/disk/%n/x-%n";
+  run.exp_manager.checkpoint_callback_params.memory_dirpath = "/memory/%n";
+  const std::string of_run = tiers_of(run, 0).local.filename();
+  EXPECT_EQ(tiers_of(run, 5).local, "/disk/1/x-1/" + of_run);
+  const Tiers named = tiers_of(run, "gpu-%n-7");
+  EXPECT_EQ(named.local, "/disk/gpu-%n-7/x-gpu-%n-7/" + of_run) << "whichever ranks it has";
+  EXPECT_EQ(named.memory.string().rfind("/memory/gpu-%n-7/megalith-", 0), 0U) << named.memory;
+  EXPECT_EQ(named.persistent, tiers_of(run, 5).persistent);
+}
 
 TEST(Tiers, MemoryOfEarlierStartsCanBeUsedAgain) {
   constexpr size_t kBytes = 1 << 20;
@@ -26,6 +41,17 @@ TEST(Tiers, MemoryOfEarlierStartsCanBeUsedAgain) {
     EXPECT_EQ(near(reusable_memory(other)), 0) << "another run uses it";
   }
   EXPECT_EQ(near(reusable_memory(other)), 1) << "nobody does";
+}
+
+// A process that stands still while it opens its own directory keeps the lock of all of them.
+TEST(Tiers, MemoryThatAMonitorKeepsIsOpenedWithoutWaiting) {
+  const TempDir dir;
+  const std::filesystem::path memory = dir / "user/own";
+  const RunMemory monitor(memory);
+  const File frozen = File::open_for_appending(dir / "user/lock");
+  ASSERT_EQ(lock(frozen, LockMode::exclusive), LockResult::taken);
+  const RunMemory rank(memory, true);
+  EXPECT_EQ(try_lock(File::open_for_appending(memory / "lock")), LockResult::busy);
 }
 
 }  // namespace

@@ -196,6 +196,34 @@ TEST(StateSnapshot, WorkIsSharedEvenly) {
   }
 }
 
+TEST(StateSnapshot, AnImageStaysWhileTheOtherIsTaken) {
+  const megalith::testing::TempDir directory;
+  const auto digest = [](SavingRank& rank) {
+    ThreadPool pool(1);
+    return checkpoint::digests_of(rank.snapshot.image().memory(), pool).whole;
+  };
+  const parallel::ParameterTable table = table_of(kGpt);
+  comm::run_local_ranks(1, [&](comm::World& world) {
+    SavingRank rank(world, {.model = kGpt, .compute = DType::bf16}, table);
+    rank.snapshot.add_image(directory / "second");
+    ThreadPool pool(1);
+    std::vector<std::string> digests;
+    for (const size_t image : {0, 1, 0}) {
+      rank.train_step(std::ssize(digests));
+      rank.snapshot.turn_to(image);
+      rank.snapshot.take(rank.rank.stream);
+      rank.snapshot.finish(pool);
+      digests.push_back(digest(rank));
+      rank.snapshot.turn_to(1 - image);
+      if (digests.size() > 1) {
+        EXPECT_EQ(digest(rank), digests[digests.size() - 2]);
+      }
+    }
+    EXPECT_NE(digests[0], digests[2]);
+    EXPECT_THROW(rank.snapshot.add_image(directory / "no such directory/third"), Error);
+  });
+}
+
 TEST(StateSnapshot, TakesAnotherPrecision) {
   const megalith::testing::TempDir directory;
   checkpoint::Store exact(directory / "f32");

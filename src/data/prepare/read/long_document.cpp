@@ -131,12 +131,12 @@ EncodedBatch LongDocument::add(const RawBatch& part) {
 }
 
 // What is wrong with the document, in the order in which BatchEncoder finds it.
-std::optional<BadPlace> LongDocument::judge(EncodedBatch& out, bool& is_document) {
-  BadPlace place{.line = 1, .offset = offset_};
+std::optional<RejectedLine> LongDocument::judge(EncodedBatch& out, bool& is_document) {
+  RejectedLine rejected{.line = 1, .offset = offset_};
   const auto refuse = [&](BadLine kind, std::string detail) {
-    place.kind = kind;
-    place.detail = std::move(detail);
-    return place;
+    rejected.kind = kind;
+    rejected.detail = std::move(detail);
+    return rejected;
   };
   is_document = false;
   if (line_) {
@@ -150,8 +150,8 @@ std::optional<BadPlace> LongDocument::judge(EncodedBatch& out, bool& is_document
   } else if (file_bytes_ > options_.max_document_bytes) {
     return refuse(BadLine::too_long, "");
   } else if (options_.bad_text == BadText::reject && !utf8_.valid()) {
-    place.line += lines_before_bad_;
-    place.offset += utf8_.bad_offset();
+    rejected.line += lines_before_bad_;
+    rejected.offset += utf8_.bad_offset();
     return refuse(BadLine::invalid_utf8, "");
   } else if (const std::string rest = repaired_.finish(); !rest.empty()) {
     for (Text& text : texts_) add(text, rest);

@@ -63,7 +63,7 @@ class LongDocument : private JsonLineStream::Receiver {
   void encode(Text& text, Encode&& encode);
   void add_to_file(std::string_view bytes);
   void end(EncodedBatch& out);
-  std::optional<BadPlace> judge(EncodedBatch& out, bool& is_document);
+  std::optional<RejectedLine> judge(EncodedBatch& out, bool& is_document);
   void store(EncodedBatch& out);
 
   const Tokenizer& tokenizer_;

@@ -22,7 +22,7 @@ class Documents : public PipelineEnds {
   void put(const PipelineUnit& unit, PipelineBatch batch) override {
     if (!batch.damage.empty()) data_error("{}", batch.damage);
     if (!batch.encoded.bad.empty()) {
-      const BadPlace& bad = batch.encoded.bad.front();
+      const RejectedLine& bad = batch.encoded.bad.front();
       data_error("{}", describe_bad(unit, lines_ + bad.line, bad));
     }
     lines_ = batch.last ? 0 : lines_ + batch.encoded.lines;

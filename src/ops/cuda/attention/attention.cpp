@@ -63,7 +63,6 @@ AttentionTraits traits_of(const AttentionForward& args, const AttentionShape& sh
 
 AttentionTraits traits_of(const AttentionBackward& args, const AttentionShape& shape) {
   AttentionTraits traits = traits_of(args.forward, shape);
-  traits.is_backward = true;
   traits.is_aligned = traits.is_aligned && is_aligned({args.dout, args.dq, args.dk, args.dv});
   return traits;
 }
@@ -152,7 +151,8 @@ bool run_on(AttentionPath path, Stream& stream, const Args& args, const Attentio
     return try_on(path, stream, args, shape);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::device) throw;
-    fail(ErrorKind::device, "{} on {}: {}", name_of(args), cost_of(args).shape, error.what());
+    throw Error(ErrorKind::device, fmt::format("{} on {}: {}", name_of(args), cost_of(args).shape, error.what()),
+                {.call = name_of(args)});
   }
 }
 

@@ -10,7 +10,6 @@ enum class AttentionPath { cudnn, tensor_cores, generic };
 
 // What the choice depends on.
 struct AttentionTraits {
-  bool is_backward = false;
   DType dtype = DType::f32;
   int64_t head_dim = 0;
   bool is_aligned = false;  // rows and pointers of all matrices, to 16 bytes
@@ -31,21 +30,18 @@ constexpr AttentionPath own_attention_path(const AttentionTraits& traits) {
 
 // cuDNN may still refuse the shape. It builds a graph for each, which fewer queries than keys are worth where they are
 // many: generation meets another number of keys with each token. Its dropout draws from another generator, and it finds
-// documents by their bounds. Its backward pass (9.19) reads the statistics of whole tiles of 128 queries, also beyond
-// their end: what is there, or the end of memory, then decides whether gradients are finite. Those of documents are
-// ours, with more behind them.
+// documents by their bounds.
 constexpr AttentionPath attention_path(const AttentionTraits& traits) {
   constexpr int64_t kMaxCudnnDim = 256;
   constexpr int64_t kMinQueries = 64;
-  constexpr int64_t kDocumentDim = 16;  // cuDNN's frontend knows of wrong results for others
-  constexpr int64_t kTile = 128;
+  constexpr int64_t kDocumentDim = 16;      // cuDNN's frontend knows of wrong results for others
+  constexpr int64_t kMaxDocumentDim = 128;  // gradients of larger ones are wrong or NaN
   const bool fits_mask = traits.is_square || (traits.ends_together && traits.queries >= kMinQueries);
   const bool fits_documents =
-      !traits.has_documents || (traits.has_bounds && traits.is_square && traits.head_dim % kDocumentDim == 0);
-  const bool fits_tiles = !traits.is_backward || traits.has_documents || traits.queries % kTile == 0;
+      !traits.has_documents || (traits.has_bounds && traits.is_square && traits.head_dim % kDocumentDim == 0 &&
+                                traits.head_dim <= kMaxDocumentDim);
   const bool fits_cudnn = traits.dtype == DType::bf16 && traits.is_aligned && traits.head_dim % 8 == 0 &&
-                          traits.head_dim <= kMaxCudnnDim && fits_mask && !traits.has_dropout && fits_documents &&
-                          fits_tiles;
+                          traits.head_dim <= kMaxCudnnDim && fits_mask && !traits.has_dropout && fits_documents;
   return fits_cudnn ? AttentionPath::cudnn : own_attention_path(traits);
 }
 

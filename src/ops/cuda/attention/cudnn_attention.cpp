@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "core/cuda/check.h"
-#include "ops/cuda/attention/document_tables.h"
+#include "ops/cuda/attention/cudnn_inputs.h"
 
 namespace megalith::ops::cuda {
 
@@ -23,6 +23,9 @@ constexpr int64_t kOffsetsUid = 100;
 
 using Pointers = std::unordered_map<int64_t, void*>;
 
+// Of queries, and of keys.
+constexpr int64_t kTile = 128;
+
 // Everything a graph depends on.
 struct GraphKey {
   bool is_backward = false;
@@ -34,6 +37,9 @@ struct GraphKey {
   int64_t dout_stride = 0, dq_stride = 0, dk_stride = 0, dv_stride = 0;
 
   bool is_square() const { return length == keys; }
+  // Such samples are computed with a mask of their lengths. Without it cuDNN 9.19 makes the mask itself, from memory of
+  // the host that is gone when a recorded graph runs again: NaN, kernels that never end, a crash.
+  bool ends_inside_a_tile() const { return documents == 0 && (length % kTile != 0 || keys % kTile != 0); }
   auto operator<=>(const GraphKey&) const = default;
 };
 
@@ -122,10 +128,10 @@ Symbol matrix(fe::graph::Graph& graph, const GraphKey& key, Uid uid, int64_t hea
 
 template <class Options>
 void add_lengths(fe::graph::Graph& graph, const GraphKey& key, Options& options) {
-  if (key.documents == 0) return;
+  if (key.documents == 0 && !key.ends_inside_a_tile()) return;
   options.set_padding_mask(true)
-      .set_seq_len_q(vector(graph, kQueryLengths, key.documents, fe::DataType_t::INT32))
-      .set_seq_len_kv(vector(graph, kKeyLengths, key.documents, fe::DataType_t::INT32));
+      .set_seq_len_q(vector(graph, kQueryLengths, sequences(key), fe::DataType_t::INT32))
+      .set_seq_len_kv(vector(graph, kKeyLengths, sequences(key), fe::DataType_t::INT32));
 }
 
 void add_forward(fe::graph::Graph& graph, const GraphKey& key) {
@@ -208,6 +214,8 @@ GraphKey key_of(const AttentionForward& args, const AttentionShape& shape) {
 GraphKey key_of(const AttentionBackward& args, const AttentionShape& shape) {
   GraphKey key = key_of(args.forward, shape);
   key.is_backward = true;
+  // Statistics are read by whole tiles, also beyond the end of a row.
+  if (key.documents == 0 && key.length % kTile != 0) key.stats_stride = round_up(key.length, kTile);
   key.deterministic = args.deterministic;
   key.dout_stride = args.dout.row_stride;
   key.dq_stride = args.dq.row_stride;
@@ -281,6 +289,29 @@ class DocumentFinder {
   DocumentTables tables_;
 };
 
+void give_lengths(const GraphKey& key, Workspace& space, Pointers& pointers, cudaStream_t stream) {
+  const SampleLengths lengths{.queries = space.take<int32_t>(key.batch),
+                              .keys = space.take<int32_t>(key.batch),
+                              .batch = static_cast<int32_t>(key.batch),
+                              .query_length = static_cast<int32_t>(key.length),
+                              .key_length = static_cast<int32_t>(key.keys)};
+  pointers[kQueryLengths] = lengths.queries;
+  pointers[kKeyLengths] = lengths.keys;
+  megalith::cuda::check(launch_sample_lengths(lengths, stream), "launching the lengths of samples");
+}
+
+void pad_statistics(const GraphKey& key, const Tensor& statistics, Workspace& space, Pointers& pointers,
+                    cudaStream_t stream) {
+  const PaddedStatistics copy{.rows = statistics.as<float>(),
+                              .stride = statistics.row_stride,
+                              .padded = space.take<float>(key.batch * key.heads * key.stats_stride),
+                              .padded_length = key.stats_stride,
+                              .count = static_cast<int32_t>(key.batch * key.heads),
+                              .length = static_cast<int32_t>(key.length)};
+  pointers[kStats] = copy.padded;
+  megalith::cuda::check(launch_padded_statistics(copy, stream), "launching the copy of statistics");
+}
+
 // Documents begin at the same elements of a matrix and of its gradient.
 bool gradients_are_laid_out_alike(const GraphKey& key) {
   return key.q_stride == key.dq_stride && key.k_stride == key.dk_stride && key.v_stride == key.dv_stride &&
@@ -348,6 +379,7 @@ bool CudnnAttention::run(const AttentionForward& args, const AttentionShape& sha
     finder.add(kStats, key.stats_stride, true);
     finder.launch(state_->native);
   }
+  if (key.ends_inside_a_tile()) give_lengths(key, space, pointers, state_->native);
   MEGALITH_CHECK(built.workspace_bytes <= space.left(), "cuDNN's attention needs {} bytes of scratch, it has {}",
                  built.workspace_bytes, space.left());
   state_->run(built, pointers, space.rest());
@@ -370,6 +402,10 @@ bool CudnnAttention::run(const AttentionBackward& args, const AttentionShape& sh
     finder.emplace(key, forward.document_bounds, space, pointers);
     finder->add_matrices();
     finder->add(kStats, key.heads);
+  }
+  if (key.ends_inside_a_tile()) give_lengths(key, space, pointers, state_->native);
+  if (key.stats_stride != forward.log_sum_exp.row_stride) {
+    pad_statistics(key, forward.log_sum_exp, space, pointers, state_->native);
   }
   // On Hopper the deterministic algorithm keeps the gradients of all weights, heads * length^2 of them.
   const bool fits = built.workspace_bytes <= space.left();

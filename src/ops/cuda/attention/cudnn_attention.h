@@ -16,8 +16,8 @@ class CudnnAttention {
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
-  // Asynchronous on the stream. False, and nothing was done: cuDNN has no graph for this shape, or the graph of a
-  // backward that is deterministic or has documents needs more than its scratch.
+  // Asynchronous on the stream. False, and only scratch was written: cuDNN has no graph for this shape, or the graph of
+  // a backward that is deterministic or has documents needs more than its scratch.
   bool run(const AttentionForward& args, const AttentionShape& shape);
   bool run(const AttentionBackward& args, const AttentionShape& shape);
 

@@ -17,8 +17,18 @@ namespace megalith::ops::cuda {
 namespace {
 
 cudaDataType_t data_type(DType dtype) {
-  MEGALITH_CHECK(dtype == DType::bf16 || dtype == DType::f32, "{} is not multiplied on a GPU", name_of(dtype));
-  return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  switch (dtype) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::e5m2:
+      return CUDA_R_8F_E5M2;
+    default:
+      fail(ErrorKind::internal, "internal error: {} is not multiplied on a GPU", name_of(dtype));
+  }
 }
 
 int32_t alignment_of(const Tensor& tensor) {
@@ -38,12 +48,14 @@ GemmProblem problem_of(const Gemm& args) {
                       .stride_c = args.c.row_stride,
                       .stride_addend = args.addend.row_stride,
                       .stride_gelu_input = args.gelu_input.row_stride,
-                      .operands = args.a.dtype,
+                      .a = args.a.dtype,
+                      .b = args.b.dtype,
                       .result = args.c.dtype,
                       .accumulates = args.beta != 0.0F,
                       .has_bias = static_cast<bool>(args.bias),
                       .has_addend = static_cast<bool>(args.addend),
-                      .has_gelu = static_cast<bool>(args.gelu_input)};
+                      .has_gelu = static_cast<bool>(args.gelu_input),
+                      .fast_accumulation = args.fast_accumulation};
   for (const Tensor& tensor : {args.a, args.b, args.c, args.bias, args.addend, args.gelu_input}) {
     if (tensor) problem.alignment = std::min(problem.alignment, alignment_of(tensor));
   }
@@ -54,20 +66,26 @@ GemmProblem problem_of(const Gemm& args) {
 // b, and whose bias runs along our columns.
 class Call {
  public:
-  explicit Call(const GemmProblem& p) {
+  // A product of fp8 is known with its scales: what cuBLASLt proposes depends on there being some.
+  Call(const GemmProblem& p, const Gemm& args) {
     check_cublas(cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(p));
-    if (p.has_bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.operands));
+    if (p.has_bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(is_fp8(p.a) ? p.result : p.a));
     if (p.has_gelu) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.stride_gelu_input);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(p.result));
     }
+    if (is_fp8(p.a)) {
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, args.b_inverse);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, args.a_inverse);
+      set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(p.fast_accumulation));
+    }
     const int64_t rows_a = p.transpose_a ? p.k : p.m;
     const int64_t rows_b = p.transpose_b ? p.n : p.k;
-    first_ = layout(p.operands, p.transpose_b ? p.k : p.n, rows_b, p.stride_b);
-    second_ = layout(p.operands, p.transpose_a ? p.m : p.k, rows_a, p.stride_a);
+    first_ = layout(p.b, p.transpose_b ? p.k : p.n, rows_b, p.stride_b);
+    second_ = layout(p.a, p.transpose_a ? p.m : p.k, rows_a, p.stride_a);
     result_ = layout(p.result, p.n, p.m, p.stride_c);
     addend_ = layout(p.result, p.n, p.m, p.has_addend ? p.stride_addend : p.stride_c);
   }
@@ -178,7 +196,7 @@ GemmChoice choose_by_timing(Stream& stream, Libraries& libraries, const Gemm& ar
   constexpr size_t kFinalists = 6;
   constexpr int kRounds = 5;
   constexpr double kSecondsPerTurn = 0.006;
-  Call call(problem);
+  Call call(problem, args);
   const auto run = [&](const Contender& contender) {
     if (!contender.choice.algorithm) {
       run_apart(stream, args);
@@ -217,11 +235,14 @@ GemmChoice choose(Stream& stream, Libraries& libraries, const Gemm& args, const 
   if (libraries.tuning) {
     choice = choose_by_timing(stream, libraries, args, problem);
   } else {
-    const std::vector<cublasLtMatmulAlgo_t> candidates = Call(problem).candidates(libraries, problem);
+    const std::vector<cublasLtMatmulAlgo_t> candidates = Call(problem, args).candidates(libraries, problem);
     if (!candidates.empty()) choice.algorithm = candidates.front();
   }
   if (!choice.algorithm && !problem.can_be_apart()) {
-    fail(ErrorKind::device, "cuBLASLt has no algorithm for the product {}", to_string(problem));
+    const char* const advice = is_fp8(problem.a) ? "; set model.fp8=false, or other widths or micro batches" : "";
+    throw Error(ErrorKind::device,
+                fmt::format("cuBLASLt has no algorithm for the product {}{}", to_string(problem), advice),
+                {.call = "gemm"});
   }
   return choice;
 }
@@ -237,6 +258,8 @@ bool is_recording(Stream& stream) {
 
 void gemm(Stream& stream, const Gemm& args) {
   const GemmProblem problem = problem_of(args);
+  MEGALITH_CHECK(!is_fp8(problem.a) || problem.result == DType::bf16 || !problem.has_bias,
+                 "on a GPU a product of fp8 has a bias in bf16 alone, not {}", to_string(problem));
   Libraries& libraries = libraries_of(stream);
   const GemmChoice* choice = libraries.gemm_choices.find(problem);
   if (choice == nullptr) {
@@ -248,7 +271,7 @@ void gemm(Stream& stream, const Gemm& args) {
     run_apart(stream, args);
     return;
   }
-  Call call(problem);
+  Call call(problem, args);
   check_cublas(call.run(stream, libraries, args, *choice->algorithm), fmt::format("gemm {}", to_string(problem)));
 }
 

@@ -33,11 +33,14 @@ std::optional<GemmChoice> from_text(const std::string& text) {
 }  // namespace
 
 std::string to_string(const GemmProblem& p) {
-  return fmt::format("{}{}{} {}x{}x{} {}{}{}{}{}{} strides {} {} {} {} {} align {}", name_of(p.operands),
-                     p.result == p.operands ? "" : " to ", p.result == p.operands ? "" : name_of(p.result), p.m, p.n,
-                     p.k, p.transpose_a ? 't' : 'n', p.transpose_b ? 't' : 'n', p.accumulates ? " accumulate" : "",
-                     p.has_bias ? " bias" : "", p.has_addend ? " addend" : "", p.has_gelu ? " gelu" : "", p.stride_a,
-                     p.stride_b, p.stride_c, p.stride_addend, p.stride_gelu_input, p.alignment);
+  std::string types(name_of(p.a));
+  if (p.b != p.a) types += fmt::format("*{}", name_of(p.b));
+  if (p.result != p.a) types += fmt::format(" to {}", name_of(p.result));
+  return fmt::format("{} {}x{}x{} {}{}{}{}{}{}{} strides {} {} {} {} {} align {}", types, p.m, p.n, p.k,
+                     p.transpose_a ? 't' : 'n', p.transpose_b ? 't' : 'n', p.accumulates ? " accumulate" : "",
+                     p.has_bias ? " bias" : "", p.has_addend ? " addend" : "", p.has_gelu ? " gelu" : "",
+                     p.fast_accumulation ? " fast" : "", p.stride_a, p.stride_b, p.stride_c, p.stride_addend,
+                     p.stride_gelu_input, p.alignment);
 }
 
 const GemmChoice* GemmChoices::find(const GemmProblem& problem) {

@@ -16,9 +16,11 @@ struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_addend = 0, stride_gelu_input = 0;
-  DType operands = DType::bf16;
+  DType a = DType::bf16;
+  DType b = DType::bf16;
   DType result = DType::bf16;
   bool accumulates = false, has_bias = false, has_addend = false, has_gelu = false;
+  bool fast_accumulation = false;
   int32_t alignment = 256;  // of every operand, in bytes
 
   // What comes after the product could be a kernel of its own.

@@ -1,0 +1,1 @@
+"""Faults for `megalith supervise --local`, and what came of them."""

@@ -1,0 +1,248 @@
+#include "cli/plan_layouts.h"
+
+#include <cmath>
+#include <iostream>
+#include <sstream>
+
+#include "cli/paths.h"
+#include "cli/verbs.h"
+#include "config/derived.h"
+#include "config/load.h"
+#include "config/scalar.h"
+#include "config/validate.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/words.h"
+#include "cost/hardware_file.h"
+#include "data/tokenizer/tokenizer.h"
+#include "plan/check_run.h"
+#include "plan/search/describe_search.h"
+
+namespace megalith::cli {
+
+namespace {
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+using plan::PlannedLayout;
+using plan::SearchRequest;
+using plan::SearchResult;
+
+constexpr int64_t kMostGpus = int64_t{1} << 20;
+
+// Keys of the command line keep their values.
+std::set<std::string> pinned_keys(const std::vector<std::string>& overrides) {
+  std::set<std::string> keys;
+  for (const std::string& text : overrides) {
+    std::string key = text.substr(0, text.find('='));
+    if (key.starts_with("+")) key.erase(0, 1);
+    if (key.starts_with("training.")) key.erase(0, std::string("training.").size());
+    keys.insert(key);
+  }
+  return keys;
+}
+
+plan::Cluster cluster_of(const PlanLayoutsOptions& options, const cost::Hardware& hardware, const std::string& gpu,
+                         int64_t gpus) {
+  const cost::Accelerator& accelerator = hardware.accelerator(gpu);
+  if (gpus > accelerator.per_node && gpus % accelerator.per_node != 0) {
+    const int64_t below = gpus / accelerator.per_node * accelerator.per_node;
+    user_error("{} GPUs are no whole nodes of {} {}: use {} or {}", gpus, accelerator.per_node, gpu, below,
+               below + accelerator.per_node);
+  }
+  return {.gpu = accelerator,
+          .network = hardware.network(options.network.empty() ? accelerator.network : options.network),
+          .gpus = gpus};
+}
+
+void require_planned_precision(const config::Run& run, const cost::Accelerator& gpu) {
+  if (config::compute_dtype(run.trainer) != DType::bf16)
+    user_error("plan knows the speed of bf16 and fp8, and the config asks for {}: give trainer.precision=bf16",
+               name_of(config::compute_dtype(run.trainer)));
+  if (run.model.fp8 && !gpu.fp8_tflops) user_error("{} has no fp8: give model.fp8=false", gpu.name);
+}
+
+std::vector<int64_t> numbers_of_gpus(const PlanLayoutsOptions& options, const config::Run& run) {
+  if (options.gpus.empty()) return {config::world_size(run.trainer)};
+  std::vector<int64_t> numbers;
+  for (const std::string& text : parts_of(options.gpus)) {
+    const auto gpus = config::read_int(text);
+    if (!gpus || *gpus < 1 || *gpus > kMostGpus)
+      user_error("--gpus: '{}' is not a number of GPUs, 1 to {}", text, kMostGpus);
+    numbers.push_back(*gpus);
+  }
+  return numbers;
+}
+
+// Files of rates are of the GPU that is planned for.
+void use_rates(const PlanLayoutsOptions& options, const cost::Accelerator& gpu, SearchRequest& request) {
+  if (options.rates.empty()) return;
+  request.rates = {};
+  for (const std::string& file : parts_of(options.rates)) request.rates.add(read_text(file), file);
+  request.rates_of = gpu;
+}
+
+// Fewer GPUs than asked, by sixteenths, and the doubles of what was asked.
+std::vector<int64_t> other_numbers(const SearchRequest& request, bool needs_memory) {
+  constexpr int64_t kSteps = 16;
+  const int64_t node = request.cluster.gpus_per_node();
+  std::vector<int64_t> numbers;
+  for (int64_t step = kSteps - 1; step > 0 && !needs_memory && request.cluster.gpus > node; --step)
+    numbers.push_back(std::max(node, request.cluster.gpus * step / kSteps / node * node));
+  for (int64_t factor = 2; factor <= 64; factor *= 2) numbers.push_back(request.cluster.gpus * factor);
+  return numbers;
+}
+
+// With other GPUs or another batch: the first that works, in words; empty where none was found.
+std::string nearest_that_works(const SearchRequest& request, bool needs_memory) {
+  SearchRequest tried = request;
+  tried.shown = 1;
+  const auto works = [&] { return !plan::search_layouts(tried).best.empty(); };
+  for (const int64_t gpus : other_numbers(request, needs_memory)) {
+    tried.cluster.gpus = gpus;
+    if (works()) return fmt::format("{} GPUs work", gpus);
+  }
+  tried.cluster.gpus = request.cluster.gpus;
+  for (int64_t factor = 2; factor <= 64; factor *= 2) {
+    tried.run.model.global_batch_size = request.run.model.global_batch_size * factor;
+    if (works()) return fmt::format("model.global_batch_size={} works", tried.run.model.global_batch_size);
+  }
+  return {};
+}
+
+[[noreturn]] void refuse(const SearchRequest& request, const SearchResult& result) {
+  const std::string nearest = nearest_that_works(request, result.possible > 0);
+  const std::string advice =
+      nearest.empty()
+          ? "neither more GPUs nor a larger batch helps: release keys that are pinned, or use a smaller model"
+          : nearest;
+  if (result.possible == 0)
+    user_error("no layout divides a batch of {} and {} layers over {} GPUs: {}", request.run.model.global_batch_size,
+               request.run.model.num_layers, request.cluster.gpus, advice);
+  const int64_t usable = plan::usable_bytes(request.cluster.gpu, request.headroom);
+  user_error("none of {} layouts on {} {} fits its {}{}: {}", result.possible, request.cluster.gpus,
+             request.cluster.gpu.name, bytes_in_words(static_cast<double>(usable)),
+             result.smallest.empty()
+                 ? std::string()
+                 : fmt::format(" (the least of those rehearsed needs {})",
+                               bytes_in_words(static_cast<double>(result.smallest[0].memory.total()))),
+             advice);
+}
+
+void plan_one(const PlanLayoutsOptions& options, const SearchRequest& request) {
+  const plan::Circumstances& circumstances = options.circumstances;
+  if (options.as_is) {
+    const PlannedLayout own = plan::plan_as_is(request);
+    std::cout << plan::explain(request, own, circumstances);
+    if (own.memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
+      user_error(
+          "this layout needs {}, and {} has {} ({:g} % of it kept free): plan without --as-is to find one that fits",
+          bytes_in_words(static_cast<double>(own.memory.total())), request.cluster.gpu.name,
+          bytes_in_words(static_cast<double>(plan::usable_bytes(request.cluster.gpu, 0))), 100 * request.headroom);
+    return;
+  }
+  const SearchResult result = plan::search_layouts(request);
+  if (result.best.empty()) refuse(request, result);
+  std::cout << plan::describe_search(request, result, circumstances);
+  if (options.explain)
+    std::cout << '\n'
+              << plan::explain(request, result.best[0], circumstances) << '\n'
+              << plan::explain_losses(result.best);
+  if (!options.write.empty()) replace_file(options.write, plan::to_yaml(request, result));
+}
+
+// Doubles the GPUs until the days are enough, then halves the step.
+int plan_deadline(const PlanLayoutsOptions& options, SearchRequest request) {
+  request.shown = 1;
+  const int64_t node = request.cluster.gpu.per_node;
+  const auto days_on = [&](int64_t gpus) {
+    request.cluster.gpus = gpus;
+    const SearchResult result = plan::search_layouts(request);
+    return result.best.empty() ? INFINITY : plan::price_of(result.best[0], request.cluster, options.circumstances).days;
+  };
+  for (int64_t gpus = node; gpus <= int64_t{1} << 17; gpus *= 2) {
+    if (days_on(gpus) > options.deadline_days) continue;
+    int64_t enough = gpus;
+    for (const int64_t between : {gpus * 5 / 8, gpus * 6 / 8, gpus * 7 / 8}) {
+      if (enough == gpus && between % node == 0 && days_on(between) <= options.deadline_days) enough = between;
+    }
+    std::cout << fmt::format("{} {} take {:.2f} days, with goodput, for {:.4g} tokens\n", enough,
+                             request.cluster.gpu.name, days_on(enough), options.circumstances.tokens);
+    return kExitComplete;
+  }
+  user_error(
+      "no number of {} up to {} trains {:.4g} tokens in {:g} days with a batch of {}: give more days or a larger batch",
+      request.cluster.gpu.name, int64_t{1} << 17, options.circumstances.tokens, options.deadline_days,
+      request.run.model.global_batch_size);
+}
+
+}  // namespace
+
+int plan_check(const PlanLayoutsOptions& options) {
+  check_input_file("--hardware", options.hardware.string());
+  const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
+  const observe::RunHistory history = observe::read_run_history(options.check);
+  if (history.config.empty()) user_error("{} has no hparams.yaml: give the directory of a run", options.check.string());
+  config::Run run =
+      config::load(std::vector<config::Source>{{"hparams.yaml", history.config}}, options.config.overrides);
+  config::validate(run);
+  if (run.trainer.accelerator == config::Accelerator::cpu)
+    user_error("{} trained on CPUs, and plan knows the speed of GPUs alone", options.check.string());
+  const cost::Accelerator* known = cost::find_accelerator(history.accelerator);
+  const std::string gpu = known != nullptr ? known->name : options.gpu;
+  require_planned_precision(run, hardware.accelerator(gpu));
+  SearchRequest request{.run = run,
+                        .vocabulary = data::vocabulary_of(run.model.tokenizer).size,
+                        .cluster = cluster_of(options, hardware, gpu, config::world_size(run.trainer))};
+  use_rates(options, hardware.accelerator(gpu), request);
+  const PlannedLayout predicted = plan::plan_as_is(request);
+  const plan::Price price = plan::price_of(predicted, request.cluster, options.circumstances);
+  std::cout << fmt::format("{} on {} {}{}\n\n", run.name, request.cluster.gpus, gpu,
+                           known != nullptr ? "" : " (the logs do not say which GPU: as --gpu has it)")
+            << plan::compare_with_run(predicted, price.stall_s, history);
+  return kExitComplete;
+}
+
+int plan_layouts(const PlanLayoutsOptions& given) {
+  PlanLayoutsOptions options = given;
+  check_output_file("--write", options.write.string());
+  check_input_file("--hardware", options.hardware.string());
+  for (const std::string& file : parts_of(options.rates)) check_input_file("--rates", file);
+  const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
+  const config::Run run = options.config.load();
+  const std::vector<int64_t> numbers = numbers_of_gpus(options, run);
+  const std::vector<std::string> kinds = parts_of(options.gpu);
+  const bool several = numbers.size() * kinds.size() > 1;
+  if (several && !options.write.empty()) user_error("--write is for one number of GPUs of one kind");
+  if (options.circumstances.tokens == 0)
+    options.circumstances.tokens = static_cast<double>(run.trainer.max_steps) *
+                                   static_cast<double>(run.model.global_batch_size * run.model.encoder_seq_length);
+  SearchRequest request{.run = run,
+                        .vocabulary = data::vocabulary_of(run.model.tokenizer).size,
+                        .pinned = pinned_keys(options.config.overrides),
+                        .headroom = options.headroom,
+                        .most_tensor = options.most_tensor,
+                        .shown = static_cast<size_t>(options.shown)};
+  for (const std::string& gpu : kinds) {
+    require_planned_precision(run, hardware.accelerator(gpu));
+    use_rates(options, hardware.accelerator(gpu), request);
+    if (options.deadline_days > 0) {
+      request.cluster = cluster_of(options, hardware, gpu, hardware.accelerator(gpu).per_node);
+      plan_deadline(options, request);
+      continue;
+    }
+    for (const int64_t gpus : numbers) {
+      request.cluster = cluster_of(options, hardware, gpu, gpus);
+      plan_one(options, request);
+      if (several) std::cout << '\n';
+    }
+  }
+  return kExitComplete;
+}
+
+}  // namespace megalith::cli

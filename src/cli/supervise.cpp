@@ -1,0 +1,99 @@
+#include "resilience/supervise/supervise.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <optional>
+
+#include "cli/accepts.h"
+#include "cli/config_options.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "data/tokenizer/tokenizer.h"
+#include "plan/run_layout.h"
+#include "train/run/run_files.h"
+
+namespace megalith::cli {
+
+namespace {
+constexpr int64_t kMostNodes = 4096;
+
+struct Options {
+  ConfigOptions config;
+  std::string fleet;
+  std::optional<int64_t> spares;
+  resilience::LocalSupervision supervision;
+};
+
+// "4x2" is 4 nodes of 2 ranks.
+void read_fleet(const std::string& text, resilience::LocalSupervision& supervision) {
+  const auto number = [&](std::string_view digits) {
+    int64_t value = 0;
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (status != std::errc{} || end != digits.data() + digits.size() || value < 1 || value > kMostNodes) {
+      user_error("--local {} is no fleet: give nodes x ranks of each, for example --local 4x2, both from 1 to {}", text,
+                 kMostNodes);
+    }
+    return value;
+  };
+  const size_t cross = std::min(text.find('x'), text.size());
+  supervision.nodes = number(std::string_view(text).substr(0, cross));
+  supervision.ranks_per_node = number(std::string_view(text).substr(std::min(cross + 1, text.size())));
+}
+
+// Before anything is started, so that a mistake is explained once.
+void check(const config::Run& run, int64_t ranks) {
+  plan::check_ranks(run, ranks);
+  train::require_files(run);
+  plan::check_layout(run, data::vocabulary_of(run.model.tokenizer).size);
+  if (!run.failpoints.empty()) {
+    user_error(
+        "resilience.failpoints is set: a supervisor takes faults from its own command line alone, with --failpoints");
+  }
+}
+
+int run_verb(Options options) {
+  resilience::LocalSupervision& supervision = options.supervision;
+  read_fleet(options.fleet, supervision);
+  const int64_t ranks = supervision.nodes * supervision.ranks_per_node;
+  auto& overrides = options.config.overrides;
+  const std::vector<std::string> of_fleet = {fmt::format("trainer.num_nodes={}", supervision.nodes),
+                                             fmt::format("trainer.devices={}", supervision.ranks_per_node)};
+  overrides.insert(overrides.begin(), of_fleet.begin(), of_fleet.end());
+  supervision.run = options.config.load();
+  check(supervision.run, ranks);
+  supervision.spares = options.spares.value_or(supervision.run.supervision.num_spare_nodes);
+  if (supervision.run.trainer.cpu_threads == 0)
+    supervision.run.trainer.cpu_threads = std::max<int64_t>(1, available_cores() / ranks);
+  return resilience::supervise_local(supervision);
+}
+}  // namespace
+
+void add_supervise(CLI::App& program, Action& run) {
+  CLI::App* verb = program.add_subcommand(
+      "supervise",
+      "Train with a fleet of nodes and recover from what goes wrong: ranks and nodes that die, hangs, faults in\n"
+      "the middle of a recovery.\n\n"
+      "  megalith supervise --local 2x2 -c recipes/demo.yaml exp_manager.explicit_log_dir=runs/fleet\n"
+      "  megalith supervise --local 4x2 --spares 1 -c recipes/demo.yaml exp_manager.explicit_log_dir=runs/fleet\n\n"
+      "--local makes the fleet on this machine: each node is a folder and its processes, and is lost where the folder\n"
+      "is. The run ends with the same bits as one that nothing has disturbed. Started again with the same words it\n"
+      "goes on, also while the fleet trains without it.\n"
+      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP end the step, save, and exit with 75; a second Ctrl-C quits\n"
+      "without saving (130). Exit code 70: it gave up, and says what it tried; running again will not help.");
+  const auto options = std::make_shared<Options>();
+  options->config.add_to(*verb);
+  verb->add_option("--local", options->fleet, "nodes x ranks of each, on this machine")->required()->type_name("NxR");
+  verb->add_option("--spares", options->spares,
+                   "further nodes, which take the place of lost ones (default: resilience.num_spare_nodes)")
+      ->check(between(0, kMostNodes));
+  verb->add_option("--nodes-dir", options->supervision.nodes_directory,
+                   "where the nodes' folders are (default: nodes/ in the run's directory)")
+      ->type_name("DIR");
+  verb->add_option("--failpoints", options->supervision.failpoints,
+                   "faults to inject into ranks, for drills: name=action;...");
+  verb->callback([options, &run] { run = [options] { return run_verb(*options); }; });
+}
+
+}  // namespace megalith::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op_cost.h"
+
+namespace megalith::plan {
+
+// Seconds of an operation, and how they are known.
+enum class Known { measured, interpolated, assumed };
+struct OperationTime {
+  double seconds = 0.0;
+  Known known = Known::assumed;
+};
+
+// How fast one kind of GPU runs Megalith's operations: what `bench step --csv` wrote. An operation of a shape that was
+// measured takes that time; another the rate of the nearest shapes of its kind.
+class Rates {
+ public:
+  // A user error, with the line, for a file of other columns or a time that is not above 0.
+  void add(std::string_view csv, const std::string& file);
+  bool empty() const { return rates_.empty(); }
+
+  // Seconds are 0 where no such operation was measured.
+  OperationTime time_of(const std::string& operation, const ops::OpCost& cost) const;
+
+  // What ships, of an H200.
+  static Rates of_h200();
+
+ private:
+  struct Rate {
+    std::string shape;
+    std::string form;  // the shape without its sizes
+    std::vector<double> log_sizes;
+    double work = 0.0;  // FLOPs, or bytes where there are none
+    double seconds = 0.0;
+    int64_t files = 1;  // that the mean is over
+  };
+
+  std::map<std::string, std::vector<Rate>> rates_;  // by operation
+};
+
+}  // namespace megalith::plan

@@ -1,0 +1,266 @@
+#include "plan/search/describe_search.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/words.h"
+#include "observe/draw/text_table.h"
+
+namespace megalith::plan {
+
+namespace {
+
+// fp32 master, its bf16 half counted in it, and two moments; bf16 weights beside them.
+constexpr double kCheckpointBytes = 14;
+// A copy between host and GPU reaches this share of the link.
+constexpr double kHostShare = 0.8;
+
+struct NamedPart {
+  const char* name;
+  double StepParts::*seconds;
+};
+constexpr std::array kParts{NamedPart{"compute", &StepParts::compute},
+                            NamedPart{"recompute", &StepParts::recompute},
+                            NamedPart{"tensor-parallel collectives", &StepParts::tensor},
+                            NamedPart{"context-parallel collectives", &StepParts::context},
+                            NamedPart{"imbalance of stages", &StepParts::imbalance},
+                            NamedPart{"pipeline bubble", &StepParts::bubble},
+                            NamedPart{"messages between stages", &StepParts::messages},
+                            NamedPart{"data-parallel collectives", &StepParts::data},
+                            NamedPart{"optimizer", &StepParts::optimizer},
+                            NamedPart{"host", &StepParts::host},
+                            NamedPart{"jitter", &StepParts::jitter}};
+
+const char* word_of(config::Granularity granularity) {
+  if (granularity == config::Granularity::none) return "none";
+  return granularity == config::Granularity::full ? "full" : "selective";
+}
+
+std::string short_name(const Candidate& candidate) {
+  const parallel::Layout& l = candidate.layout;
+  std::string text = fmt::format("t{} p{}", l.tensor, l.pipeline);
+  if (l.chunks > 1) text += fmt::format(" v{}", l.chunks);
+  if (l.split.counts_embedding || l.split.counts_loss) text += '+';
+  if (l.context > 1) text += fmt::format(" c{}", l.context);
+  text += fmt::format(" d{}", l.data);
+  if (l.shards_weights) text += " fsdp";
+  return text + fmt::format(" b{}", candidate.micro_batch);
+}
+
+double tokens_of_step(const RunFeatures& run) {
+  return static_cast<double>(run.global_batch) * static_cast<double>(run.model.length);
+}
+
+double mfu(const RunFeatures& run, double seconds) {
+  const double flops = run.model.flops_per_sample() * static_cast<double>(run.global_batch);
+  const double peak = (run.fp8 ? *run.gpu.fp8_tflops : run.gpu.bf16_tflops) * 1e12;
+  return flops / seconds / static_cast<double>(run.gpus) / peak;
+}
+
+double parameters(const ModelShape& m) {
+  return static_cast<double>(m.layers) * m.layer_weights() +
+         static_cast<double>(m.vocabulary * m.hidden) * (m.tied ? 1 : 2);
+}
+
+std::string share(double part, double whole) {
+  return fmt::format("{:.1f}", 100 * part / whole);
+}
+
+observe::TextRow row_of(const PlannedLayout& layout, double best) {
+  const StepParts& p = layout.parts;
+  const double step = layout.seconds();
+  return {short_name(layout.candidate) + (step <= best * (1 + kTie) && step > best ? " ~" : ""),
+          fmt::format("{:.3f}", step),
+          with_commas(tokens_of_step(layout.features) / step),
+          share(mfu(layout.features, step), 1),
+          bytes_in_words(static_cast<double>(layout.memory.total())),
+          std::to_string(layout.worst_stage),
+          word_of(layout.candidate.recompute),
+          share(p.bubble + p.imbalance, step),
+          share(p.tensor, step),
+          share(p.context, step),
+          share(p.messages, step),
+          share(p.data, step)};
+}
+
+std::string describe_gpu(const Cluster& cluster) {
+  std::string text = fmt::format("{} {} in {}, {} between nodes", cluster.gpus, cluster.gpu.name,
+                                 counted(cluster.nodes(), "node"), cluster.network.name);
+  if (cluster.gpu.assumed)
+    text += fmt::format("\nunchecked        no published run on {} was fitted: expect errors of 10 to 15 %",
+                        cluster.gpu.name);
+  if (!cluster.network.checked && cluster.nodes() > 1)
+    text += fmt::format("\nunchecked        no published run over {} was fitted", cluster.network.name);
+  return text;
+}
+
+std::string describe_price(const Price& price, const PlannedLayout& layout, const Circumstances& c) {
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<16} {}\n", name, value);
+  };
+  line("checkpoint", fmt::format("{}, written in {} beside training",
+                                 bytes_in_words(parameters(layout.features.model) * kCheckpointBytes),
+                                 duration_in_words(price.write_s)));
+  if (std::isfinite(price.between_failures_s)) {
+    line("failures",
+         fmt::format("one in {} at {:g} per 1000 node-days", duration_in_words(price.between_failures_s), c.failures));
+    line("save every", fmt::format("{} ({}), by Young and Daly", counted(price.interval_steps, "step"),
+                                   duration_in_words(price.interval_s)));
+  }
+  line("goodput", fmt::format("{:.2f} %", 100 * price.goodput));
+  line("days",
+       fmt::format("{:.2f} for {:.4g} tokens, {} GPU-hours", price.days, c.tokens, with_commas(price.gpu_hours)));
+  if (c.price > 0) line("cost", fmt::format("{} at {:g} per GPU-hour", with_commas(price.cost), c.price));
+  return text;
+}
+
+// Stages that differ: what one micro batch takes on each.
+std::string stage_table(const PlannedLayout& layout) {
+  const BlockTimes& blocks = layout.times.blocks;
+  const int64_t last = layout.features.pipeline - 1;
+  std::vector<observe::TextRow> rows;
+  std::string before;
+  for (int64_t stage = 0; stage <= last; ++stage) {
+    const int64_t layers = layout.features.layers_of_stage(stage);
+    double seconds = static_cast<double>(layers) * blocks.layer.total();
+    if (stage == 0) seconds += blocks.embedding.total();
+    if (stage == last) seconds += blocks.head.total();
+    const std::string milliseconds = fmt::format("{:.2f}", 1000 * seconds);
+    if (milliseconds == before) {
+      rows.back()[0] = rows.back()[0].substr(0, rows.back()[0].find('-')) + fmt::format("-{}", stage);
+    } else {
+      rows.push_back({std::to_string(stage), std::to_string(layers), milliseconds});
+    }
+    before = milliseconds;
+  }
+  return observe::plain_table({"stage", "layers", "ms a micro batch"}, rows);
+}
+
+}  // namespace
+
+Price price_of(const PlannedLayout& layout, const Cluster& cluster, const Circumstances& circumstances) {
+  const double bytes = parameters(layout.features.model) * kCheckpointBytes;
+  const double of_rank = bytes / static_cast<double>(cluster.gpus);
+  return price_of({.step_s = layout.seconds(),
+                   .tokens_of_step = tokens_of_step(layout.features),
+                   .gpus = cluster.gpus,
+                   .nodes = cluster.nodes(),
+                   .checkpoint_bytes = bytes,
+                   .checkpoint_copy_s = of_rank / (cluster.gpu.host_gb_s * 1e9 * kHostShare)},
+                  circumstances);
+}
+
+std::string describe_search(const SearchRequest& request, const SearchResult& result,
+                            const Circumstances& circumstances) {
+  const config::Model& m = request.run.model;
+  std::string text = fmt::format(
+      "cluster          {}\nbatch            {} samples of {} tokens\nlayouts          {} divide, {} may fit, "
+      "{} rehearsed\n",
+      describe_gpu(request.cluster), m.global_batch_size, m.encoder_seq_length,
+      with_commas(static_cast<double>(result.possible)), with_commas(static_cast<double>(result.in_bound)),
+      result.rehearsed);
+  std::vector<observe::TextRow> rows;
+  for (const PlannedLayout& layout : result.best) rows.push_back(row_of(layout, result.best[0].seconds()));
+  text += '\n';
+  text += observe::plain_table({"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute", "idle %",
+                                "tp %", "cp %", "pp %", "dp %"},
+                               rows);
+  text +=
+      "t tensor, p pipeline, v chunks (+: embedding and loss count as layers), c context, d data, b micro batch; idle: "
+      "bubble\nand imbalance; tp, cp, pp, dp: exposed communication; ~: within 2 % of the best, which the model cannot "
+      "tell apart\n\n";
+  return text + describe_price(price_of(result.best[0], request.cluster, circumstances), result.best[0], circumstances);
+}
+
+std::string explain(const SearchRequest& request, const PlannedLayout& layout, const Circumstances& circumstances) {
+  const double step = layout.seconds();
+  std::string text = fmt::format(
+      "cluster          {}\nlayout           {}\nmicro batches    {} of {} samples, recompute {}\nstep             "
+      "{:.4g} s: "
+      "{} tokens/s, {:.1f} % MFU\n\n",
+      describe_gpu(request.cluster), parallel::to_string(layout.candidate.layout), layout.features.micro_batches(),
+      layout.candidate.micro_batch, word_of(layout.candidate.recompute), step,
+      with_commas(tokens_of_step(layout.features) / step), 100 * mfu(layout.features, step));
+  std::vector<observe::TextRow> rows;
+  for (const NamedPart& part : kParts) {
+    const double seconds = layout.parts.*part.seconds;
+    rows.push_back({part.name, fmt::format("{:.2f}", 1000 * seconds), share(seconds, step)});
+  }
+  rows.push_back({"step", fmt::format("{:.2f}", 1000 * step), "100.0"});
+  text += observe::plain_table({"part of a step", "ms", "%"}, rows) + "\n";
+  const BlockTimes& blocks = layout.times.blocks;
+  rows.clear();
+  for (const auto& [name, block] :
+       {std::pair{"layer", &blocks.layer}, {"head and loss", &blocks.head}, {"embedding", &blocks.embedding}}) {
+    rows.push_back({name, fmt::format("{:.3f}", 1000 * block->forward.total()),
+                    fmt::format("{:.3f}", 1000 * block->backward.total()),
+                    fmt::format("{:.3f}", 1000 * (block->forward.tensor + block->backward.tensor)),
+                    fmt::format("{:.3f}", 1000 * (block->forward.context + block->backward.context))});
+  }
+  text += observe::plain_table({"of a micro batch, ms", "forward", "backward", "in it: tp", "cp"}, rows) + "\n";
+  if (layout.candidate.layout.pipeline > 1) text += stage_table(layout) + "\n";
+  if (layout.candidate.layout.pipeline > 1) text += fmt::format("largest rank     of stage {}\n", layout.worst_stage);
+  text += layout.memory.to_text() + "\n";
+  text += describe_price(price_of(layout, request.cluster, circumstances), layout, circumstances);
+  const OperationTimes& known = layout.times.operations;
+  const double all = known.all();
+  return text +
+         fmt::format(
+             "compute          {} % GEMMs, {} % attention, {} % bound by memory\n"
+             "operations       {} % of their time measured on an {}, {} % interpolated, {} % scaled by data sheets\n"
+             "communication    data sheets, and constants fitted on published runs (docs/planning.md)\n",
+             share(known.gemms, all), share(known.attention, all), share(known.memory_bound, all),
+             share(known.measured, all), request.rates_of.name, share(known.interpolated, all),
+             share(known.assumed, all));
+}
+
+std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
+  std::vector<observe::TextRow> rows;
+  for (size_t i = 1; i < layouts.size(); ++i) {
+    const NamedPart* worst = &kParts[0];
+    for (const NamedPart& part : kParts) {
+      if (layouts[i].parts.*part.seconds - layouts[0].parts.*part.seconds >
+          layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)
+        worst = &part;
+    }
+    rows.push_back(
+        {short_name(layouts[i].candidate), fmt::format("{:+.1f}", 1000 * (layouts[i].seconds() - layouts[0].seconds())),
+         fmt::format("{:+.1f}", 1000 * (layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)),
+         worst->name});
+  }
+  if (rows.empty()) return {};
+  return observe::plain_table({"against the best, ms a step", "all", "most of it", "on"}, rows);
+}
+
+std::string to_yaml(const SearchRequest& request, const SearchResult& result) {
+  const PlannedLayout& best = result.best[0];
+  const config::Model m = with_candidate(request.run, request.cluster, best.candidate).model;
+  std::string text = fmt::format(
+      "# megalith plan for {} on {} {}: give it with -c after the recipe.\n# Of {} layouts that divide, {} may fit; {} "
+      "were "
+      "rehearsed. Predicted: {:.4g} s a step, {:.1f} % MFU, {} on the largest rank.\n",
+      request.run.name, request.cluster.gpus, request.cluster.gpu.name, result.possible, result.in_bound,
+      result.rehearsed, best.seconds(), 100 * mfu(best.features, best.seconds()),
+      bytes_in_words(static_cast<double>(best.memory.total())));
+  for (size_t i = 1; i < std::min<size_t>(result.best.size(), 4); ++i)
+    text += fmt::format("# Next: {}, {:+.1f} %.\n", short_name(result.best[i].candidate),
+                        100 * (result.best[i].seconds() / best.seconds() - 1));
+  text += fmt::format("trainer:\n  accelerator: gpu\n  devices: {}\n  num_nodes: {}\n", request.cluster.gpus_per_node(),
+                      request.cluster.nodes());
+  text += fmt::format(
+      "model:\n  tensor_model_parallel_size: {}\n  sequence_parallel: {}\n  pipeline_model_parallel_size: {}\n"
+      "  virtual_pipeline_model_parallel_size: {}\n  num_layers_in_first_pipeline_stage: {}\n"
+      "  num_layers_in_last_pipeline_stage: {}\n  account_for_embedding_in_pipeline_split: {}\n"
+      "  account_for_loss_in_pipeline_split: {}\n  context_parallel_size: {}\n  wrap_with_zero: {}\n  fsdp: {}\n"
+      "  micro_batch_size: {}\n  activations_checkpoint_granularity: {}\n",
+      m.tensor_model_parallel_size, m.sequence_parallel, m.pipeline_model_parallel_size,
+      m.virtual_pipeline_model_parallel_size, m.num_layers_in_first_pipeline_stage, m.num_layers_in_last_pipeline_stage,
+      m.account_for_embedding_in_pipeline_split, m.account_for_loss_in_pipeline_split, m.context_parallel_size,
+      m.wrap_with_zero, m.fsdp, m.micro_batch_size, word_of(m.activations_checkpoint_granularity));
+  return text;
+}
+
+}  // namespace megalith::plan

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "plan/price.h"
+#include "plan/search/search.h"
+
+namespace megalith::plan {
+
+Price price_of(const PlannedLayout& layout, const Cluster& cluster, const Circumstances& circumstances);
+
+// What was searched and the ranked table of what was found.
+std::string describe_search(const SearchRequest& request, const SearchResult& result,
+                            const Circumstances& circumstances);
+// One layout: where its time and its memory go, days and money.
+std::string explain(const SearchRequest& request, const PlannedLayout& layout, const Circumstances& circumstances);
+// What each of the others loses to the first, and on what.
+std::string explain_losses(const std::vector<PlannedLayout>& layouts);
+
+// A recipe of overrides that lays out the run like this, with the reasons in comments.
+std::string to_yaml(const SearchRequest& request, const SearchResult& result);
+
+}  // namespace megalith::plan

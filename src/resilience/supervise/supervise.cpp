@@ -1,0 +1,172 @@
+#include "resilience/supervise/supervise.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "comm/store/socket.h"
+#include "config/print.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/process/exit_codes.h"
+#include "core/process/stop_signals.h"
+#include "observe/sinks/event_text.h"
+#include "observe/sinks/log_files.h"
+#include "resilience/record/control_directory.h"
+#include "resilience/record/run_name.h"
+#include "resilience/supervise/local_fleet.h"
+#include "resilience/supervise/log_follower.h"
+#include "resilience/supervise/supervisor.h"
+#include "resilience/unix_transport.h"
+#include "train/run/run_directory.h"
+
+namespace megalith::resilience {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr double kLookSeconds = 0.1;
+constexpr double kFarewellSeconds = 20.0;  // for monitors to end once the run is over
+
+sigset_t stop_signal_set() {
+  sigset_t set{};
+  sigemptyset(&set);
+  for (const auto& [signal, name] : kStopSignals) sigaddset(&set, signal);
+  return set;
+}
+
+// Every node of a fleet of folders has a memory and a disk of its own.
+void give_nodes_their_own(config::Run& run, const fs::path& memory, const fs::path& nodes) {
+  config::CheckpointCallback& checkpoints = run.exp_manager.checkpoint_callback_params;
+  const auto is_shared = [](const std::string& path) { return path.find("%n") == std::string::npos; };
+  if (checkpoints.memory_dirpath != "none" && is_shared(checkpoints.memory_dirpath))
+    checkpoints.memory_dirpath = memory / "%n";
+  if (!checkpoints.local_dirpath.empty() && is_shared(checkpoints.local_dirpath)) {
+    user_error(
+        "exp_manager.checkpoint_callback_params.local_dirpath is {}, which all nodes of this fleet would share: put %n "
+        "into it, which stands for a node's name, for example {}",
+        checkpoints.local_dirpath, (nodes / "%n" / "checkpoints").string());
+  }
+}
+
+class LocalSupervisor {
+ public:
+  explicit LocalSupervisor(const LocalSupervision& supervision)
+      : run_(supervision.run),
+        directory_(fs::absolute(train::run_path(run_)).lexically_normal()),
+        memory_(memory_of_run(directory_)),
+        nodes_(supervision.nodes_directory.empty() ? directory_ / "nodes" : fs::absolute(supervision.nodes_directory)),
+        claimed_(claim()),
+        transport_(listen_for_monitors(memory_ / "socket")),
+        fleet_({.run_directory = directory_,
+                .run = claimed_.identity.id,
+                .nodes = nodes_,
+                .memory = memory_,
+                .socket = memory_ / "socket",
+                .count = supervision.nodes + supervision.spares,
+                .failpoints = supervision.failpoints}),
+        control_(directory_),
+        supervisor_(settings(), {.boot_id = observe::boot_id(), .alarm = observe::log_warning}, control_, *transport_) {
+  }
+
+  int run() {
+    while (!supervisor_.exit_code()) {
+      transport_->wait(kLookSeconds);
+      if (heed_signals()) return kExitInterrupted;
+      fleet_.tend();
+      supervisor_.poll({.wall = wall_seconds(), .monotonic = monotonic_seconds()});
+      if (supervisor_.leads()) tell(supervisor_.state());
+    }
+    const int code = static_cast<int>(*supervisor_.exit_code());
+    fleet_.end(kFarewellSeconds);
+    if (log_) log_->pump(stdout);
+    if (code == 0) fs::remove_all(memory_);
+    return code;
+  }
+
+ private:
+  train::ClaimedRun claim() {
+    give_nodes_their_own(run_, memory_, nodes_);
+    train::ClaimedRun claimed = train::claim_run(run_);
+    if (!claimed.note.empty()) observe::log_warning(claimed.note);
+    write_run_name(directory_, claimed.identity.id);
+    return claimed;
+  }
+
+  Settings settings() const {
+    Settings settings = settings_of(run_);
+    settings.run = claimed_.identity.id;
+    settings.config = config::to_yaml(run_);
+    settings.first_generation = claimed_.identity.start();
+    return settings;
+  }
+
+  // True after a second SIGINT.
+  bool heed_signals() {
+    const sigset_t awaited = stop_signal_set();
+    const timespec at_once{};
+    const int signal = ::sigtimedwait(&awaited, nullptr, &at_once);
+    if (signal <= 0) return false;
+    const double now = monotonic_seconds();
+    if (signal == SIGINT && interrupted_ > 0.0 && now - interrupted_ > kSecondInterruptSeconds) {
+      write_stop_notice(STDERR_FILENO, StopNotice::quitting, signal);
+      fleet_.kill();
+      return true;
+    }
+    if (signal == SIGINT && interrupted_ == 0.0) interrupted_ = now;
+    if (!is_stopping_) write_stop_notice(STDERR_FILENO, StopNotice::stopping, signal);
+    if (!is_stopping_) supervisor_.request_stop(0.0, stop_signal_name(signal));
+    is_stopping_ = true;
+    return false;
+  }
+
+  void tell(const RunState& state) {
+    for (auto entry = std::find(state.story.rbegin(), state.story.rend(), told_).base(); entry != state.story.end();
+         ++entry)
+      observe::log_info(told_ = *entry);
+    if (state.phase != phase_) {
+      phase_ = state.phase;
+      observe::log_info(fmt::format("generation {}: {}", state.generation(), name_of(phase_)));
+    }
+    if (state.roster && (!log_ || generation_ != state.roster->generation)) follow(*state.roster);
+    if (log_) log_->pump(stdout);
+  }
+
+  void follow(const Roster& roster) {
+    if (log_) log_->pump(stdout);
+    generation_ = roster.generation;
+    const bool is_first = !log_;
+    log_.emplace(fleet_.folders(roster.node_of(0).node).log({.generation = generation_, .rank = 0}), "[0] ");
+    if (is_first) log_->skip();  // a supervisor before this one has shown it
+  }
+
+  config::Run run_;
+  fs::path directory_;
+  fs::path memory_;
+  fs::path nodes_;
+  train::ClaimedRun claimed_;
+  std::unique_ptr<UnixSupervisorTransport> transport_;
+  LocalFleet fleet_;
+  DiskControlDirectory control_;
+  Supervisor supervisor_;
+  std::optional<LogFollower> log_;
+  int64_t generation_ = 0;
+  RunPhase phase_ = RunPhase::gather;
+  std::string told_;          // of the story
+  double interrupted_ = 0.0;  // monotonic seconds; 0: not yet
+  bool is_stopping_ = false;
+};
+}  // namespace
+
+int supervise_local(const LocalSupervision& supervision) {
+  require_control_plane();
+  // Before there is another thread, which would have to block them, too.
+  const sigset_t signals = stop_signal_set();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  comm::ignore_broken_pipes();
+  return LocalSupervisor(supervision).run();
+}
+
+}  // namespace megalith::resilience

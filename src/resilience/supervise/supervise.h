@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "config/run_config.h"
+
+namespace megalith::resilience {
+
+struct LocalSupervision {
+  config::Run run;  // effective, for all ranks of the fleet
+  int64_t nodes = 1;
+  int64_t ranks_per_node = 1;
+  int64_t spares = 0;
+  std::filesystem::path nodes_directory;  // empty: nodes/ in the run directory
+  std::string failpoints;                 // for drills: of all ranks, as MEGALITH_FAILPOINTS has them
+};
+
+// Trains with a whole fleet on this machine, nodes being folders, and recovers from what goes wrong. Goes on where a
+// supervisor before it has ended. The exit code to answer: 0, 75 after a stop signal, 2, 70 where it gave up, 130 for a
+// second SIGINT. User error for what cannot begin.
+int supervise_local(const LocalSupervision& supervision);
+
+}  // namespace megalith::resilience

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "repository.h"
+#include "run_program.h"
+#include "temp_dir.h"
+
+namespace megalith::cli::testing {
+namespace {
+
+using ::megalith::testing::TempDir;
+
+class Plan : public ::testing::Test {
+ protected:
+  Outcome plan(const std::string& arguments) { return run_program("plan " + arguments, dir_.path().string()); }
+  static std::string recipe(const std::string& name) {
+    return "-c " + in_repository("recipes/" + name + ".yaml").string() + " ";
+  }
+  void expect_refused(const std::string& arguments, const std::string& said) {
+    const Outcome outcome = plan(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(said), std::string::npos) << "no '" << said << "' in: " << outcome.output;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Plan, WhatItFindsCanBeTrained) {
+  const Outcome found = plan(recipe("gpt3-13b") + "--gpus 64 --gpu h100 --write best.yaml --explain");
+  ASSERT_EQ(found.exit_code, 0) << found.output;
+  EXPECT_NE(found.output.find("part of a step"), std::string::npos);
+  const Outcome trained = run_program("train " + recipe("gpt3-13b") + "-c best.yaml --dry-run", dir_.path().string());
+  EXPECT_EQ(trained.exit_code, 0) << trained.output;
+  EXPECT_NE(trained.output.find("64 ranks"), std::string::npos) << trained.output;
+}
+
+TEST_F(Plan, MemoryIsThatOfTheDryRun) {
+  const Outcome planned = plan(recipe("llama3.1-70b") + "--as-is --gpu h200");
+  const Outcome trained = run_program("train " + recipe("llama3.1-70b") + "--dry-run", dir_.path().string());
+  const auto total = [](const std::string& text) {
+    const size_t at = text.rfind("  total ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  ASSERT_EQ(planned.exit_code, 0) << planned.output;
+  EXPECT_EQ(total(planned.output), total(trained.output));
+}
+
+TEST_F(Plan, Clusters) {
+  const Outcome outcome = plan(recipe("gpt3-6.7b") + "--gpus 8,16 --gpu h100,a100 --top 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  for (const char* cluster : {"8 h100 in 1 node", "16 h100 in 2 nodes", "8 a100 in 1 node", "16 a100 in 2 nodes"})
+    EXPECT_NE(outcome.output.find(cluster), std::string::npos) << cluster;
+}
+
+TEST_F(Plan, Deadline) {
+  const Outcome outcome = plan(recipe("gpt3-1.3b") + "--deadline 10 --tokens 1e11 --gpu h100");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("h100 take"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Plan, Refusals) {
+  expect_refused("", "plan what?");
+  expect_refused(recipe("gpt3-6.7b") + "--gpu h1000", "there is no accelerator 'h1000'");
+  expect_refused(recipe("gpt3-6.7b") + "--network carrier-pigeon", "there is no network 'carrier-pigeon'");
+  expect_refused(recipe("gpt3-6.7b") + "--gpus 0", "'0' is not a number of GPUs");
+  expect_refused(recipe("gpt3-6.7b") + "--gpus 12", "12 GPUs are no whole nodes of 8 h100: use 8 or 16");
+  expect_refused(recipe("gpt3-6.7b") + "--price -1", "--price must be at least 0");
+  expect_refused(recipe("gpt3-6.7b") + "--failures -1", "--failures must be at least 0");
+  expect_refused(recipe("gpt3-6.7b") + "trainer.precision=32", "plan knows the speed of bf16 and fp8");
+  expect_refused(recipe("gpt3-13b") + "--gpus 1 model.global_batch_size=8", "fits its");
+  expect_refused(recipe("gpt3-6.7b") + "--as-is --gpus 16 --gpu a100-40 model.micro_batch_size=64",
+                 "this layout needs");
+  expect_refused("--check nowhere", "nowhere");
+  std::filesystem::create_directory(dir_ / "run");
+  std::ofstream(dir_ / "run/hparams.yaml") << "trainer: {accelerator: cpu, precision: bf16}\n";
+  expect_refused("--check run", "run trained on CPUs, and plan knows the speed of GPUs alone");
+  expect_refused("--table none.csv", "none.csv");
+  std::ofstream(dir_ / "rates.csv") << "operation,shape,microseconds,flops,bytes\ngemm,x,0,1,1\n";
+  expect_refused(recipe("gpt3-6.7b") + "--rates rates.csv", "rates.csv, line 2, column microseconds");
+  std::ofstream(dir_ / "runs.csv") << "id,layers,hidden,heads,vocab,seq_len,gpu,gpus,micro_batch,global_batch\n"
+                                      "a,x,2048,16,51200,2048,h100,16,1,64\n";
+  expect_refused("--table runs.csv", "runs.csv, line 2, column layers: 'x' is not a whole number from 1");
+}
+
+}  // namespace
+}  // namespace megalith::cli::testing

@@ -1,0 +1,184 @@
+#include "plan/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "core/file.h"
+#include "plan/rehearsal.h"
+#include "plan/run_layout.h"
+#include "plan/run_request.h"
+#include "plan/search/describe_search.h"
+#include "plan/search/layout_clock.h"
+#include "plan/search/memory_bound.h"
+#include "plan/search/planned_runs.h"
+
+namespace megalith::plan {
+namespace {
+
+using megalith::testing::planned_recipe;
+
+int64_t rehearsed_bytes(const SearchRequest& request, const Candidate& candidate) {
+  const config::Run run = with_candidate(request.run, request.cluster, candidate);
+  return memory_of_worst_rank(stage_request(run, request.vocabulary)).table.total();
+}
+
+// Every layout of a request, whether it fits or not.
+std::vector<Candidate> some_layouts(const SearchRequest& request) {
+  std::vector<Candidate> found;
+  const int64_t gpus = request.cluster.gpus;
+  const int64_t batch = request.run.model.global_batch_size;
+  for (const int64_t t : {1, 2, 4, 8}) {
+    for (const int64_t c : {1, 2}) {
+      for (const int64_t p : {1, 2, 4, 8}) {
+        for (const int64_t v : {1, 2, 3}) {
+          for (const int64_t b : {1, 2, 4}) {
+            if (gpus % (t * c * p) != 0 || (p == 1 && v > 1)) continue;
+            Candidate candidate{.layout = {.tensor = t, .pipeline = p, .chunks = v, .context = c}, .micro_batch = b};
+            candidate.layout.data = gpus / (t * c * p);
+            candidate.layout.sequence_parallel = t > 1;
+            if (batch % (b * candidate.layout.data) != 0) continue;
+            for (const config::Granularity recompute :
+                 {config::Granularity::none, config::Granularity::selective, config::Granularity::full}) {
+              for (const int sharding : {0, 1, 2}) {
+                if (sharding == 2 && p > 1) continue;
+                candidate.recompute = recompute;
+                candidate.layout.shards_optimizer = sharding > 0 && candidate.layout.replicas() > 1;
+                candidate.layout.shards_weights = sharding == 2 && candidate.layout.replicas() > 1;
+                const config::Run run = with_candidate(request.run, request.cluster, candidate);
+                if (parallel::layout_problems(layout_of(run), demands_of(run, request.vocabulary)).empty())
+                  found.push_back(candidate);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
+int64_t least_layers_of_first_stage(const RunFeatures& run) {
+  return run.layers_of_stage(0) / run.chunks;
+}
+
+void expect_bound_below(const SearchRequest& request, size_t layouts, std::mt19937& random) {
+  const LayoutClock clock(request);
+  std::vector<Candidate> candidates = some_layouts(request);
+  ASSERT_GE(candidates.size(), layouts) << request.run.name;
+  std::shuffle(candidates.begin(), candidates.end(), random);
+  candidates.resize(layouts);
+  for (const Candidate& candidate : candidates) {
+    const RunFeatures run = clock.features_of(candidate);
+    const auto exact = static_cast<double>(rehearsed_bytes(request, candidate));
+    const double bound = memory_bound(run, least_layers_of_first_stage(run));
+    EXPECT_LE(bound, exact) << request.run.name << " " << parallel::to_string(candidate.layout) << " b"
+                            << candidate.micro_batch;
+    EXPECT_GE(bound, 0.2 * (exact - 3e9)) << request.run.name << " " << parallel::to_string(candidate.layout);
+  }
+}
+
+TEST(MemoryBound, IsNeverAboveTheRehearsal) {
+  std::mt19937 random(7);
+  for (const auto& entry : std::filesystem::directory_iterator(in_repository("recipes"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    expect_bound_below(planned_recipe(entry.path().stem(), 64, "h200", {"model.global_batch_size=128"}), 14, random);
+  }
+  expect_bound_below(planned_recipe("llama3.1-8b", 16, "h200", {"model.fp8=true", "model.fp8_hybrid=true"}), 40,
+                     random);
+}
+
+TEST(Search, MemoryDependsOnFewMicroBatches) {
+  const SearchRequest request = planned_recipe("llama3.1-8b", 16, "h200", {"model.global_batch_size=512"});
+  std::vector<Candidate> layouts = some_layouts(request);
+  std::mt19937 random(5);
+  std::shuffle(layouts.begin(), layouts.end(), random);
+  layouts.resize(40);
+  int compared = 0;
+  for (const Candidate& candidate : layouts) {
+    const config::Run run = with_candidate(request.run, request.cluster, candidate);
+    const engine::StageRequest whole = stage_request(run, request.vocabulary);
+    const engine::StageRequest few = with_few_micro_batches(whole);
+    compared += few.micro_batches < whole.micro_batches ? 1 : 0;
+    EXPECT_EQ(memory_of_worst_rank(few).table.total(), memory_of_worst_rank(whole).table.total())
+        << parallel::to_string(candidate.layout) << " b" << candidate.micro_batch;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+TEST(Search, MemoryIsThatOfTheRehearsal) {
+  const SearchRequest request = planned_recipe("gpt3-13b", 64, "h100");
+  for (const PlannedLayout& layout : search_layouts(request).best)
+    EXPECT_EQ(layout.memory.total(), rehearsed_bytes(request, layout.candidate));
+}
+
+TEST(Search, FindsWhatTryingAllFinds) {
+  const SearchRequest request = planned_recipe("gpt3-2.7b", 64, "a100", {"model.global_batch_size=128"});
+  const SearchResult found = search_layouts(request);
+  ASSERT_FALSE(found.best.empty());
+  LayoutClock clock(request);
+  const int64_t usable = usable_bytes(request.cluster.gpu, request.headroom);
+  for (const Candidate& candidate : some_layouts(request)) {
+    const double seconds = clock.exact(candidate, clock.features_of(candidate)).total();
+    if (seconds >= found.best[0].seconds() * (1 - 1e-9)) continue;
+    EXPECT_GT(rehearsed_bytes(request, candidate), usable) << parallel::to_string(candidate.layout);
+  }
+}
+
+TEST(Search, PinnedKeysKeepTheirValues) {
+  SearchRequest request =
+      planned_recipe("gpt3-13b", 64, "h100", {"model.tensor_model_parallel_size=4", "model.micro_batch_size=2"});
+  request.pinned = {"model.tensor_model_parallel_size", "model.micro_batch_size"};
+  for (const PlannedLayout& layout : search_layouts(request).best) {
+    EXPECT_EQ(layout.candidate.layout.tensor, 4);
+    EXPECT_EQ(layout.candidate.micro_batch, 2);
+  }
+}
+
+TEST(Search, ShowsNoLayoutTwice) {
+  const std::vector<PlannedLayout> best = search_layouts(planned_recipe("gpt3-13b", 64, "h100")).best;
+  for (size_t i = 0; i < best.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      Candidate a = best[i].candidate;
+      Candidate b = best[j].candidate;
+      const bool same_layers = best[i].features.stage_layers == best[j].features.stage_layers;
+      a.layout.split = b.layout.split = {};
+      EXPECT_FALSE(same_layers && a.layout == b.layout && a.micro_batch == b.micro_batch && a.recompute == b.recompute);
+    }
+  }
+}
+
+TEST(Search, IsNoSlowerThanTheRecipe) {
+  for (const auto& [recipe, gpus] : {std::pair{"gpt3-6.7b", 16}, {"llama3.1-8b", 64}, {"llama3.1-70b", 128}}) {
+    const SearchRequest request = planned_recipe(recipe, gpus, "h200", {"model.global_batch_size=512"});
+    const PlannedLayout own = plan_as_is(request);
+    if (own.memory.total() > usable_bytes(request.cluster.gpu, request.headroom)) continue;
+    EXPECT_LE(search_layouts(request).best.at(0).seconds(), own.seconds() * (1 + 1e-9)) << recipe;
+  }
+}
+
+TEST(Search, NothingFits405BOnOneNode) {
+  const SearchRequest request = planned_recipe("llama3.1-405b", 8, "h100", {"model.global_batch_size=8"});
+  const SearchResult result = search_layouts(request);
+  EXPECT_TRUE(result.best.empty());
+  EXPECT_GT(result.possible, 0);
+}
+
+TEST(Search, WritesARecipeOfTheSameLayout) {
+  const SearchRequest request = planned_recipe("gpt3-13b", 64, "h100");
+  const SearchResult result = search_layouts(request);
+  config::Run again =
+      config::load(std::vector<config::Source>{{"recipe", read_text(in_repository("recipes/gpt3-13b.yaml"))},
+                                               {"best.yaml", to_yaml(request, result)}},
+                   {});
+  config::validate(again);
+  const Candidate read = candidate_of(again);
+  EXPECT_EQ(read.layout, result.best[0].candidate.layout);
+  EXPECT_EQ(read.micro_batch, result.best[0].candidate.micro_batch);
+  EXPECT_EQ(read.recompute, result.best[0].candidate.recompute);
+  check_layout(again, request.vocabulary);
+}
+
+}  // namespace
+}  // namespace megalith::plan
