@@ -126,6 +126,20 @@ TEST_F(UnixTransport, DialsAnewWhenASupervisorComesBack) {
   EXPECT_EQ(next_report(*supervisor, *monitor, report_of("node0", 3)).header.sequence, 3);
 }
 
+// The last channel of a process ends the threads of gRPC, which none of these can survive doing itself.
+TEST_F(UnixTransport, EndsItsLastChannelOnAThreadOfItsOwn) {
+  for (int round = 0; round < 10; ++round) {
+    auto supervisor = listen_for_monitors(socket_);
+    const auto monitor = dial_supervisor(socket_);
+    next_report(*supervisor, *monitor, report_of("node0"));
+    supervisor.reset();
+    for (int look = 0; look < 20; ++look) {  // until the monitor has seen it and hung up
+      monitor->send(report_of("node0", 2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
 TEST_F(UnixTransport, TellsABrokenSessionOnce) {
   const auto supervisor = listen_for_monitors(socket_);
   auto monitor = dial_supervisor(socket_);

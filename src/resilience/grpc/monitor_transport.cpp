@@ -2,10 +2,12 @@
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "control.grpc.pb.h"
 #include "core/clock.h"
@@ -28,9 +30,9 @@ struct Inbox {
   double last_heard = monotonic_seconds();
 };
 
-// One stream to a supervisor. It keeps itself alive until gRPC is done with it.
-class Dial final : public grpc::ClientBidiReactor<control::Report, control::Order>,
-                   public std::enable_shared_from_this<Dial> {
+// One stream to a supervisor. Whoever owns it destroys it once is_done(), never on a thread of gRPC: the process's last
+// channel ends those threads, and one that waits for itself goes on with what was freed.
+class Dial final : public grpc::ClientBidiReactor<control::Report, control::Order> {
  public:
   Dial(std::shared_ptr<Inbox> inbox, int connection)
       : inbox_(std::move(inbox)),
@@ -38,7 +40,6 @@ class Dial final : public grpc::ClientBidiReactor<control::Report, control::Orde
         stub_(control::Control::NewStub(channel_)) {}
 
   void begin() {
-    self_ = shared_from_this();
     stub_->async()->Session(&context_, this);
     AddHold();  // reports leave from a thread that is not gRPC's
     StartRead(&incoming_);
@@ -109,10 +110,18 @@ class Dial final : public grpc::ClientBidiReactor<control::Report, control::Orde
   }
 
   void OnDone(const grpc::Status& /*status*/) override {
-    const std::shared_ptr<Dial> self = std::move(self_);
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    const std::shared_ptr<Inbox> inbox = inbox_;  // outlives this, which may be gone as soon as it is unlocked
+    const std::lock_guard lock(inbox->mutex);
+    is_done_ = true;
+    inbox->changed.notify_all();
   }
+
+  // With the inbox locked: gRPC is done with it.
+  bool is_done() const { return is_done_; }
 
  private:
   std::shared_ptr<Inbox> inbox_;
@@ -121,7 +130,7 @@ class Dial final : public grpc::ClientBidiReactor<control::Report, control::Orde
   grpc::ClientContext context_;
   control::Order incoming_;
   control::Report outgoing_;
-  std::shared_ptr<Dial> self_;
+  bool is_done_ = false;  // the inbox's mutex guards it
   mutable std::mutex mutex_;
   std::deque<Report> queue_;
   bool is_writing_ = false;
@@ -134,7 +143,9 @@ class GrpcMonitorTransport final : public UnixMonitorTransport {
   explicit GrpcMonitorTransport(std::filesystem::path path) : path_(std::move(path)) {}
 
   ~GrpcMonitorTransport() override {
-    if (dial_) dial_->give_up();
+    hang_up();
+    std::unique_lock lock(inbox_->mutex);
+    inbox_->changed.wait(lock, [this] { return std::ranges::all_of(ending_, &Dial::is_done); });
   }
 
   void send(const Report& report) override {
@@ -164,21 +175,35 @@ class GrpcMonitorTransport final : public UnixMonitorTransport {
   void tend_dial() {
     const double now = monotonic_seconds();
     const bool is_silent = dial_ && now - dialled_ > kSilenceSeconds && silent_seconds() > kSilenceSeconds;
-    if (dial_ && (dial_->is_over() || is_silent)) {
-      dial_->give_up();
-      dial_.reset();
-    }
+    if (dial_ && (dial_->is_over() || is_silent)) hang_up();
+    forget_ended();
     if (dial_ || now - dialled_ < kDialSeconds) return;
     dialled_ = now;
     const int connection = connect_to_control_socket(path_);
     if (connection < 0) return;
-    dial_ = std::make_shared<Dial>(inbox_, connection);
+    dial_ = std::make_unique<Dial>(inbox_, connection);
     dial_->begin();
+  }
+
+  void hang_up() {
+    if (!dial_) return;
+    dial_->give_up();
+    ending_.push_back(std::move(dial_));
+  }
+
+  void forget_ended() {
+    std::vector<std::unique_ptr<Dial>> ended;  // destroyed with the inbox unlocked: a channel waits for gRPC's threads
+    const std::lock_guard lock(inbox_->mutex);
+    for (std::unique_ptr<Dial>& dial : ending_) {
+      if (dial->is_done()) ended.push_back(std::move(dial));
+    }
+    std::erase(ending_, nullptr);
   }
 
   std::filesystem::path path_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
-  std::shared_ptr<Dial> dial_;
+  std::unique_ptr<Dial> dial_;
+  std::vector<std::unique_ptr<Dial>> ending_;  // given up, and not yet done
   double dialled_ = -1e18;
 };
 }  // namespace
