@@ -1,9 +1,8 @@
 #include "parallel/schedule/transfers.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <optional>
+#include <utility>
 
 namespace megalith::parallel {
 
@@ -102,7 +101,9 @@ class TransferPlan {
   }
 
   void collect_exchanges() {
-    exchanges_.resize(orders_.size());
+    int64_t last = 0;
+    for (const std::vector<int64_t>& ends : end_times_) last = std::max(last, ends.empty() ? 0 : ends.back());
+    exchanges_.assign(orders_.size(), std::vector<Exchange>(static_cast<size_t>(last + 1)));
     for (size_t stage = 0; stage < orders_.size(); ++stage) {
       for (size_t i = 0; i < orders_[stage].size(); ++i) collect(stage, orders_[stage][i], end_times_[stage][i]);
     }
@@ -115,25 +116,32 @@ class TransferPlan {
     const auto taker = consumer(*payload, cell_of(from, action).number);
     if (!taker) return;
     const int64_t to = *taker % stages_;
-    exchanges_[stage][time].sends.push_back({*payload, to, action.chunk, action.micro_batch});
-    exchanges_[static_cast<size_t>(to)][time].receives.push_back(
-        {*payload, from, *taker / stages_, action.micro_batch});
+    const auto at = static_cast<size_t>(time);
+    exchanges_[stage][at].sends.push_back({*payload, to, action.chunk, action.micro_batch});
+    exchanges_[static_cast<size_t>(to)][at].receives.push_back({*payload, from, *taker / stages_, action.micro_batch});
   }
 
-  Schedule merged(size_t stage) const {
+  // Takes the stage's exchanges.
+  Schedule merged(size_t stage) {
+    const Schedule& order = orders_[stage];
+    std::vector<Exchange>& exchanges = exchanges_[stage];
     Schedule schedule;
-    auto exchange = exchanges_[stage].begin();
-    const auto add_exchanges_before = [&](int64_t time) {
-      for (; exchange != exchanges_[stage].end() && exchange->first < time; ++exchange) {
-        schedule.push_back(
-            {.kind = ActionKind::send_receive, .sends = exchange->second.sends, .receives = exchange->second.receives});
+    schedule.reserve(2 * order.size());
+    size_t next = 0;
+    const auto add_exchanges_before = [&](size_t time) {
+      for (; next < time; ++next) {
+        Exchange& exchange = exchanges[next];
+        if (exchange.sends.empty() && exchange.receives.empty()) continue;
+        schedule.push_back({.kind = ActionKind::send_receive,
+                            .sends = std::move(exchange.sends),
+                            .receives = std::move(exchange.receives)});
       }
     };
-    for (size_t i = 0; i < orders_[stage].size(); ++i) {
-      add_exchanges_before(end_times_[stage][i]);
-      schedule.push_back(orders_[stage][i]);
+    for (size_t i = 0; i < order.size(); ++i) {
+      add_exchanges_before(static_cast<size_t>(end_times_[stage][i]));
+      schedule.push_back(order[i]);
     }
-    add_exchanges_before(std::numeric_limits<int64_t>::max());
+    add_exchanges_before(exchanges.size());
     return schedule;
   }
 
@@ -149,7 +157,7 @@ class TransferPlan {
   std::vector<int64_t> activation_times_;  // by the cell that makes them
   std::vector<int64_t> gradient_times_;
   std::vector<std::vector<int64_t>> end_times_;
-  std::vector<std::map<int64_t, Exchange>> exchanges_;  // of each stage, by time
+  std::vector<std::vector<Exchange>> exchanges_;  // of each stage, by time; mostly empty
 };
 
 }  // namespace
