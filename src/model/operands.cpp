@@ -12,8 +12,9 @@ namespace {
 // In memory of its own where the scale belongs to this very tensor.
 ops::Slot slot_for(Arena& arena, const OperandFormat& format) {
   if (format.scaling != Scaling::current) return format.slot;
+  // The inverse first: an arena aligns what it gives out, as GEMMs want it.
   auto* numbers = arena.allocate("fp8.scale", DType::f32, {3}).as<float>();
-  return {.scale = numbers, .inverse = numbers + 1, .amax = reinterpret_cast<uint32_t*>(numbers + 2)};
+  return {.scale = numbers + 1, .inverse = numbers, .amax = reinterpret_cast<uint32_t*>(numbers + 2)};
 }
 
 // One number in the memory of the device, as a tensor.

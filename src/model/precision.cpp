@@ -24,7 +24,8 @@ Precision::Precision(const ModelConfig& config, const parallel::ParameterStore& 
   if (recipe_.scaling == Scaling::delayed) {
     scales_.amax = state.allocate("fp8.amax", DType::i32, {slots});
     scales_.scale = state.allocate("fp8.scale", DType::f32, {slots});
-    scales_.inverse = state.allocate("fp8.inverse", DType::f32, {slots});
+    constexpr auto kApart = ops::kInverseAlignment / int64_t{sizeof(float)};
+    scales_.inverse = state.allocate("fp8.inverse", DType::f32, {slots, kApart}).slice_cols(0, 1);
     scales_.history = state.allocate("fp8.history", DType::f32, {slots, recipe_.history});
   }
   if (store.placement().shards_weights()) return;

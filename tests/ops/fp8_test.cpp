@@ -250,7 +250,7 @@ struct Slots {
     scales = {.amax = Tensor(amax.data(), DType::i32, {count}),
               .largest = Tensor(largest.data(), DType::f32, {count}),
               .scale = Tensor(scale.data(), DType::f32, {count}),
-              .inverse = Tensor(inverse.data(), DType::f32, {count})};
+              .inverse = Tensor(inverse.data(), DType::f32, {count, 1})};
     if (length > 0) scales.history = Tensor(history.data(), DType::f32, {count, length});
   }
   void see(size_t slot, float value) { amax[slot] = std::bit_cast<int32_t>(value); }

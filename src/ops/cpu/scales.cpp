@@ -58,7 +58,7 @@ void update_scales(Stream&, const UpdateScales& args) {
     if (was_skipped || (!is_finite && scales.history)) continue;
     const float limit = std::ldexp(scales.largest.as<float>()[i], -args.margin);
     scale = is_finite ? scale_for(remember(args, i, amax), limit) : std::numeric_limits<float>::quiet_NaN();
-    scales.inverse.as<float>()[i] = 1.0F / scale;
+    *scales.inverse.row<float>(i) = 1.0F / scale;
   }
 }
 

@@ -9,7 +9,7 @@ void check_scales(const Contract& contract, const Scales& scales) {
   contract.vector(scales.amax, "amax", DType::i32, slots);
   contract.vector(scales.largest, "largest", DType::f32, slots);
   contract.vector(scales.scale, "scale", DType::f32, slots);
-  contract.vector(scales.inverse, "inverse", DType::f32, slots);
+  contract.matrix(scales.inverse, "inverse", DType::f32, slots, 1);
   if (scales.history) contract.matrix(scales.history, "history", DType::f32, slots, scales.history.cols());
 }
 

@@ -10,17 +10,20 @@ constexpr float largest_of(DType dtype) {
   return dtype == DType::e4m3 ? 448.0F : 57344.0F;
 }
 
+// Bytes between the inverses that GEMMs read: cuBLASLt 12.9.1 and later refuse a scale that is not aligned so.
+constexpr int64_t kInverseAlignment = 16;
+
 // Slots (S) of fp8 operands, in the memory of the device.
 struct Scales {
   Tensor amax;     // (S) i32: the bits of the largest |x| since it was last zero
   Tensor largest;  // (S) f32: largest_of() the type
   Tensor scale;    // (S) f32
-  Tensor inverse;  // (S) f32
+  Tensor inverse;  // (S,1) f32, rows kInverseAlignment apart
   Tensor history;  // (S, length) f32: the amax of the last steps, newest first, 0 before there were any; absent: none
 
   Slot slot(int64_t index) const {
     return {.scale = scale.as<float>() + index,
-            .inverse = inverse.as<float>() + index,
+            .inverse = inverse.row<float>(index),
             .amax = reinterpret_cast<uint32_t*>(amax.as<int32_t>()) + index};
   }
 };

@@ -21,7 +21,7 @@ struct Slots {
       : amax(vector_of(DType::i32, bits_of(in.at("amax")))),
         largest(vector_of(DType::f32, largest_of_slots(c.slots))),
         scale(vector_of(DType::f32, in.at("scale"))),
-        inverse(vector_of(DType::f32, inverses_of(in.at("scale")))),
+        inverse(DType::f32, c.slots, 1, 3, inverses_of(in.at("scale"))),
         history(DType::f32, c.history > 0 ? c.slots : 0, c.history, 0, in.at("history")) {}
 
   static Values bits_of(const Values& amax) {
@@ -43,7 +43,7 @@ struct Slots {
     return {.amax = amax.vector(),
             .largest = largest.vector(),
             .scale = scale.vector(),
-            .inverse = inverse.vector(),
+            .inverse = inverse.tensor(),
             .history = history.tensor().elements() > 0 ? history.tensor() : Tensor()};
   }
 

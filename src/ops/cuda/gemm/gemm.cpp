@@ -11,6 +11,7 @@
 #include "ops/cuda/gemm/cublas_check.h"
 #include "ops/cuda/gemm/libraries.h"
 #include "ops/elementwise.h"
+#include "ops/operands/scales.h"
 
 namespace megalith::ops::cuda {
 
@@ -260,6 +261,10 @@ void gemm(Stream& stream, const Gemm& args) {
   const GemmProblem problem = problem_of(args);
   MEGALITH_CHECK(!is_fp8(problem.a) || problem.result == DType::bf16 || !problem.has_bias,
                  "on a GPU a product of fp8 has a bias in bf16 alone, not {}", to_string(problem));
+  for (const float* inverse : {args.a_inverse, args.b_inverse}) {
+    MEGALITH_CHECK(reinterpret_cast<uintptr_t>(inverse) % kInverseAlignment == 0,
+                   "a scale of the product {} is not aligned to {} bytes", to_string(problem), kInverseAlignment);
+  }
   Libraries& libraries = libraries_of(stream);
   const GemmChoice* choice = libraries.gemm_choices.find(problem);
   if (choice == nullptr) {

@@ -13,7 +13,8 @@ ScaleSlots slots_of(const Scales& scales) {
           .amax = reinterpret_cast<uint32_t*>(scales.amax.as<int32_t>()),
           .largest = scales.largest.as<float>(),
           .scale = scales.scale.as<float>(),
-          .inverse = scales.inverse.as<float>()};
+          .inverse = scales.inverse.as<float>(),
+          .inverse_stride = scales.inverse.row_stride};
 }
 
 constexpr int32_t code_of(Finding finding) {

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kUpdateThreads) update_scales_kernel(UpdateSca
   if (threadIdx.x != 0) return;
   const int exponent = is_finite ? scale_exponent(amax, args.slots.largest[slot], args.margin) : 0;
   args.slots.scale[slot] = is_finite ? power_of_two(exponent) : __uint_as_float(kNan);
-  args.slots.inverse[slot] = is_finite ? power_of_two(-exponent) : __uint_as_float(kNan);
+  args.slots.inverse[slot * args.slots.inverse_stride] = is_finite ? power_of_two(-exponent) : __uint_as_float(kNan);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ struct ScaleSlots {
   const float* largest = nullptr;
   float* scale = nullptr;
   float* inverse = nullptr;
+  int64_t inverse_stride = 0;
 };
 
 // What findings say of a slot.
