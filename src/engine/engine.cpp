@@ -317,7 +317,7 @@ StepResult Engine::result_of_step(int steps_back) {
 }
 
 EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight) {
-  MEGALITH_CHECK(std::ssize(micro_batches) == options_.stage.micro_batches, "{} micro batches, {} are planned",
+  MEGALITH_CHECK(std::ssize(micro_batches) == options_.stage.micro_batches, "{} micro batches, the program has {}",
                  micro_batches.size(), options_.stage.micro_batches);
   for (size_t i = 0; i < program_.evaluation.schedule.size(); ++i) {
     page_.begin_micro_batch(program_.evaluation.schedule[i].micro_batch);

@@ -72,7 +72,7 @@ void StepMetrics::add_efficiency(Fields& values, const StepReport& report) const
 }
 
 void StepMetrics::add_ranks(Fields& values, const engine::StepResult& result) {
-  if (result.wait_seconds) values.emplace_back("communication_exposed", *result.wait_seconds);
+  if (result.wait_seconds) values.emplace_back(metric::kCommunicationExposed, *result.wait_seconds);
   if (!result.spread) return;
   values.emplace_back(metric::kSlowestRank, result.spread->slowest_rank);
   values.emplace_back(metric::kRankSpread,
@@ -83,7 +83,7 @@ void StepMetrics::add_memory(Fields& values) {
   if (memory_is_told_) return;
   memory_is_told_ = true;
   for (const plan::MemoryRow& row : scale_.memory.rows) {
-    std::string name = "memory." + row.arena;
+    std::string name = std::string(metric::kMemory) + row.arena;
     std::replace(name.begin(), name.end(), ' ', '_');
     values.emplace_back(std::move(name), row.bytes);
   }

@@ -43,7 +43,7 @@ void tune(engine::Engine& engine, const config::Run& run, const std::filesystem:
           const std::string& of_checkpoint) {
   if (engine.stream().device() == Device::cpu) return;
   const bool is_chief = engine.place() == parallel::Coordinates{};
-  const std::filesystem::path shared = is_chief ? config::plan_cache_file(run.trainer) : std::filesystem::path();
+  const std::filesystem::path shared = is_chief ? config::tuning_cache_file(run.trainer) : std::filesystem::path();
   if (!of_run.empty() && !of_checkpoint.empty() && !std::filesystem::exists(of_run))
     replace_file(of_run, of_checkpoint);
   if (!of_run.empty()) ops::load_tuning(engine.stream(), of_run);

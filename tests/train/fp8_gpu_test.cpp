@@ -135,7 +135,7 @@ std::vector<std::string> fp8(const std::string& recipe, std::vector<std::string>
 class Fp8GpuRun : public ::testing::TestWithParam<const char*> {
  protected:
   Summary train_on_gpu(const std::filesystem::path& directory, std::vector<std::string> overrides) {
-    // Runs share their plans: other algorithms round otherwise.
+    // Runs share their tuned choices: other algorithms round otherwise.
     overrides.insert(overrides.begin(), {"trainer.accelerator=gpu", "trainer.precision=bf16",
                                          "trainer.plan_cache=" + (dir_ / "plans.json").string()});
     return train_quietly(tiny_run(GetParam(), directory, std::move(overrides)));

@@ -62,7 +62,7 @@ class Exporter {
   }
 
   Converted write(const fs::path& directory) {
-    const std::vector<std::vector<const ForeignParameter*>> shards = plan_files();
+    const std::vector<std::vector<const ForeignParameter*>> shards = divide_into_files();
     Converted result{.family = family_, .dtype = dtype_, .files = static_cast<int64_t>(shards.size())};
     std::vector<std::pair<std::string, std::string>> index;
     for (size_t i = 0; i < shards.size(); ++i) {
@@ -107,7 +107,7 @@ class Exporter {
     return elements;
   }
 
-  std::vector<std::vector<const ForeignParameter*>> plan_files() const {
+  std::vector<std::vector<const ForeignParameter*>> divide_into_files() const {
     std::vector<std::vector<const ForeignParameter*>> files(1);
     int64_t in_file = 0;
     for (const ForeignParameter& parameter : parameters_) {

@@ -46,7 +46,7 @@ std::optional<Worker> worker_from_environment() {
   return Worker{array->index * step->count + step->index, array->count * step->count};
 }
 
-std::filesystem::path plan_cache_file(const Trainer& trainer) {
+std::filesystem::path tuning_cache_file(const Trainer& trainer) {
   if (trainer.plan_cache == "none") return {};
   if (!trainer.plan_cache.empty()) return trainer.plan_cache;
   const char* cache = std::getenv("XDG_CACHE_HOME");

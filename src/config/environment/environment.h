@@ -26,7 +26,7 @@ std::optional<Worker> worker_from_environment();
 
 // The file of tuned GPU algorithms that the runs of this user share: trainer.plan_cache, or plans.json in the user's
 // cache folder (XDG_CACHE_HOME, HOME). Empty where none is to be kept.
-std::filesystem::path plan_cache_file(const Trainer& trainer);
+std::filesystem::path tuning_cache_file(const Trainer& trainer);
 
 // The value of an environment variable; nothing where it is not set.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;

@@ -19,7 +19,7 @@ namespace megalith::data {
 class BlendedDataset : public Dataset {
  public:
   struct Options {
-    std::vector<double> weights;  // normalised (blend_plan.h)
+    std::vector<double> weights;  // normalised (blend.h)
     std::vector<int64_t> limits;  // none, or how many samples of each dataset make a round
     int64_t samples = 0;          // what size() says; the blend itself has no end
     std::shared_ptr<const IndexCache> cache;

@@ -14,16 +14,16 @@ class NumpyRandomState;
 class IndexFile;
 
 // How often a dataset is passed to yield the samples asked for.
-struct EpochPlan {
-  int64_t epochs = 1;
+struct Epochs {
+  int64_t count = 1;
   int64_t samples = 0;                // in all epochs; at least what was asked for
   bool separate_final_epoch = false;  // the last epoch, needed only in part, is not mixed with the ones before
   int64_t samples_before_final = 0;   // where the shuffle of samples is cut if it is
-  bool operator==(const EpochPlan&) const = default;
+  bool operator==(const Epochs&) const = default;
 };
 
 // Samples of `sequence_length` tokens and one more, which is the first of the next sample. Megatron's rules, in int64.
-EpochPlan plan_epochs(int64_t tokens_per_epoch, int64_t sequence_length, int64_t samples_wanted);
+Epochs count_epochs(int64_t tokens_per_epoch, int64_t sequence_length, int64_t samples_wanted);
 
 // Non-negative integers of 4 or 8 bytes that lie elsewhere.
 struct CompactSpan {
@@ -64,8 +64,8 @@ class GptIndex {
   GptIndex(const GptIndex&) = delete;
   GptIndex& operator=(const GptIndex&) = delete;
 
-  int64_t size() const { return plan_.samples; }
-  const EpochPlan& plan() const { return plan_; }
+  int64_t size() const { return epochs_.samples; }
+  const Epochs& epochs() const { return epochs_; }
 
   // The start of the i-th sample in training order.
   Start start(int64_t sample) const { return unshuffled_start(shuffle_index(sample)); }
@@ -85,7 +85,7 @@ class GptIndex {
   void build_shuffle(NumpyRandomState& random);
   void check_place(int64_t index, int64_t count, const char* what) const;
 
-  EpochPlan plan_;
+  Epochs epochs_;
   // What was built here; empty where the index lies in a file.
   std::vector<int32_t> own_documents_;
   CompactInts own_positions_;

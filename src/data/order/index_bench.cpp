@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/thread_pool.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 #include "data/order/make_dataset.h"
 
 namespace megalith::data {
@@ -79,7 +79,7 @@ IndexBenchResult bench_index(const IndexBenchOptions& options) {
     blend.weights.push_back(static_cast<double>(source.range.size()));
     result.documents += source.range.size();
   }
-  const BlendPlan plan = plan_blend(blend.weights, samples);
+  const BlendShares shares = shares_of_blend(blend.weights, samples);
   const auto cache = std::make_shared<const IndexCache>(options.directory);
 
   double wall = monotonic_seconds();
@@ -91,7 +91,7 @@ IndexBenchResult bench_index(const IndexBenchOptions& options) {
     sizes[at] = GptDataset(sources[at].source, {.range = sources[at].range,
                                                 .vocabulary = blend.vocabulary,
                                                 .sequence_length = blend.sequence_length,
-                                                .horizon = plan.requests[at],
+                                                .horizon = shares.requests[at],
                                                 .seed = blend.seed,
                                                 .cache = cache,
                                                 .content = sources[at].content})
@@ -102,9 +102,9 @@ IndexBenchResult bench_index(const IndexBenchOptions& options) {
   for (const int64_t size : sizes) result.samples += size;
 
   cpu = process_core_seconds();
-  BlendOrder order(plan.weights);
+  BlendOrder order(shares.weights);
   std::vector<BlendEntry> entries(16384);
-  while (order.position() < std::min<int64_t>(plan.samples, 100'000'000)) order.next(entries);
+  while (order.position() < std::min<int64_t>(shares.samples, 100'000'000)) order.next(entries);
   result.blend_samples = order.position();
   result.blend_core_seconds = process_core_seconds() - cpu;
 

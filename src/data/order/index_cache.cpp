@@ -113,10 +113,10 @@ std::shared_ptr<const GptIndex> IndexCache::gpt_index(const GptIndexKey& key,
   }
   auto index = build();
   ++state_->built;
-  const EpochPlan& plan = index->plan_;
+  const Epochs& epochs = index->epochs_;
   const bool written =
       write(path, kGptKind, hash,
-            {plan.epochs, plan.samples, plan.separate_final_epoch ? 1 : 0, plan.samples_before_final,
+            {epochs.count, epochs.samples, epochs.separate_final_epoch ? 1 : 0, epochs.samples_before_final,
              static_cast<int64_t>(index->positions_.width), static_cast<int64_t>(index->shuffle_.width)},
             {std::as_bytes(index->documents_), std::as_bytes(index->offsets_), index->positions_.bytes,
              index->shuffle_.bytes});

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "data/files/indexed_dataset.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 #include "data/order/blended_dataset.h"
 #include "data/order/mock_sequences.h"
 
@@ -150,13 +150,13 @@ std::unique_ptr<Dataset> make_blend(const std::vector<BlendSource>& sources, con
   // A lone dataset without a weight is no blend. With a weight it is one to Megatron, with 0.5 % to spare, unless its
   // split has a list of its own (make_dataset drops the weight there).
   const bool alone = sources.size() == 1 && options.weights.empty();
-  BlendPlan plan;
+  BlendShares blend;
   if (alone) {
-    plan.requests = {options.horizon};
+    blend.requests = {options.horizon};
   } else if (options.weights.empty()) {
-    plan.requests.assign(sources.size(), 0);  // one epoch
+    blend.requests.assign(sources.size(), 0);  // one epoch
   } else {
-    plan = plan_blend(options.weights, options.horizon);
+    blend = shares_of_blend(options.weights, options.horizon);
   }
 
   std::vector<std::unique_ptr<Dataset>> datasets(sources.size());
@@ -167,7 +167,7 @@ std::unique_ptr<Dataset> make_blend(const std::vector<BlendSource>& sources, con
         source.source, GptDataset::Options{.range = source.range,
                                            .vocabulary = options.vocabulary,
                                            .sequence_length = options.sequence_length,
-                                           .horizon = plan.requests[static_cast<size_t>(i)],
+                                           .horizon = blend.requests[static_cast<size_t>(i)],
                                            .seed = options.seed,
                                            .cache = options.cache,
                                            .content = source.content});
@@ -183,13 +183,13 @@ std::unique_ptr<Dataset> make_blend(const std::vector<BlendSource>& sources, con
       sizes.push_back(static_cast<double>(dataset->size()));
       total += dataset->size();
     }
-    for (const double size : sizes) plan.weights.push_back(size / static_cast<double>(total));
-    plan.samples = std::max(options.horizon, total);
+    for (const double size : sizes) blend.weights.push_back(size / static_cast<double>(total));
+    blend.samples = std::max(options.horizon, total);
   }
   return std::make_unique<BlendedDataset>(
       std::move(datasets),
       BlendedDataset::Options{
-          .weights = plan.weights, .limits = std::move(limits), .samples = plan.samples, .cache = options.cache});
+          .weights = blend.weights, .limits = std::move(limits), .samples = blend.samples, .cache = options.cache});
 }
 
 std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocabulary vocabulary, int64_t horizon) {

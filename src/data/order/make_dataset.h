@@ -16,7 +16,7 @@ namespace megalith::data {
 // The train count is the run's horizon when it starts; a resumed run passes the one in its checkpoint instead.
 int64_t samples_wanted(const config::Run& run, Split split);
 
-// The dataset of one split of `model.data`: what data_prefix names (blend_plan.h), or mock data (split 1,1,1). Indices
+// The dataset of one split of `model.data`: what data_prefix names (blend.h), or mock data (split 1,1,1). Indices
 // are built on all cores that the run may use, and kept in index_mapping_dir where one is set. User errors: no file, a
 // split without sequences, weights that are none.
 std::unique_ptr<Dataset> make_dataset(const config::Run& run, Split split, Vocabulary vocabulary, int64_t horizon);

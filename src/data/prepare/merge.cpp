@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // All that is known before anything is copied.
-struct Plan {
+struct Sources {
   TokenType type = TokenType::uint16;
   MergeCounts counts;
   int64_t bytes = 0;
@@ -35,12 +35,12 @@ struct MadeWith {
 };
 
 // Which tokenizer the output is of, as far as sidecars say.
-void settle_tokenizer(const std::vector<std::string>& inputs, bool force, Plan& plan) {
+void settle_tokenizer(const std::vector<std::string>& inputs, bool force, Sources& sources) {
   std::optional<MadeWith> first;
   bool one = true;
   for (const std::string& prefix : inputs) {
     const std::optional<RecordedTokenizer> tokenizer = tokenizer_of_data(prefix);
-    plan.append_eod = plan.append_eod && tokenizer && tokenizer->eod >= 0;
+    sources.append_eod = sources.append_eod && tokenizer && tokenizer->eod >= 0;
     one = one && tokenizer;
     if (!tokenizer) continue;
     if (!first) first = MadeWith{prefix, *tokenizer};
@@ -53,39 +53,39 @@ void settle_tokenizer(const std::vector<std::string>& inputs, bool force, Plan& 
         "--force",
         first->prefix, describe(first->tokenizer), prefix, describe(*tokenizer));
   }
-  if (one) plan.tokenizer = tokenizer_to_json(first->tokenizer);
+  if (one) sources.tokenizer = tokenizer_to_json(first->tokenizer);
 }
 
-Plan make_plan(const std::vector<std::string>& inputs, bool force) {
+Sources read_sources(const std::vector<std::string>& inputs, bool force) {
   if (inputs.empty()) user_error("no dataset to merge given");
-  Plan plan;
+  Sources sources;
   for (const std::string& prefix : inputs) {
     const IndexedDataset dataset(prefix);
-    if (&prefix == &inputs.front()) plan.type = dataset.token_type();
-    if (dataset.token_type() != plan.type) {
-      user_error("{} holds {} tokens and {} holds {}: they cannot be merged", inputs.front(), name_of(plan.type),
+    if (&prefix == &inputs.front()) sources.type = dataset.token_type();
+    if (dataset.token_type() != sources.type) {
+      user_error("{} holds {} tokens and {} holds {}: they cannot be merged", inputs.front(), name_of(sources.type),
                  prefix, name_of(dataset.token_type()));
     }
-    plan.counts.documents += dataset.documents();
-    plan.counts.sequences += dataset.sequences();
-    plan.counts.tokens += dataset.tokens();
+    sources.counts.documents += dataset.documents();
+    sources.counts.sequences += dataset.sequences();
+    sources.counts.tokens += dataset.tokens();
     for (const InputFile& file : list_inputs({prefix + ".bin", prefix + ".idx"}, /*sort_all=*/false)) {
-      plan.inputs.push_back(input_to_json(file));
+      sources.inputs.push_back(input_to_json(file));
     }
   }
-  settle_tokenizer(inputs, force, plan);
-  plan.bytes = plan.counts.tokens * size_of(plan.type);
-  return plan;
+  settle_tokenizer(inputs, force, sources);
+  sources.bytes = sources.counts.tokens * size_of(sources.type);
+  return sources;
 }
 
-WrittenFile copy_tokens(const std::vector<std::string>& inputs, const Plan& plan, File& out,
+WrittenFile copy_tokens(const std::vector<std::string>& inputs, const Sources& sources, File& out,
                         const std::function<void(int64_t, int64_t)>& progress) {
   std::vector<std::byte> block(size_t{4} << 20);
   WrittenFile written;
   Digest digest;
   for (const std::string& prefix : inputs) {
     // What the index does not name stays behind; IndexedDataset has checked that nothing lies in between.
-    const int64_t size = IndexedDataset(prefix).tokens() * size_of(plan.type);
+    const int64_t size = IndexedDataset(prefix).tokens() * size_of(sources.type);
     const File in = File::open_for_reading(prefix + ".bin");
     for (int64_t at = 0; at < size;) {
       const auto part = std::span(block).first(static_cast<size_t>(std::min<int64_t>(size - at, std::ssize(block))));
@@ -94,7 +94,7 @@ WrittenFile copy_tokens(const std::vector<std::string>& inputs, const Plan& plan
       digest.add(part);
       at += std::ssize(part);
       written.bytes += std::ssize(part);
-      if (progress) progress(written.bytes, plan.bytes);
+      if (progress) progress(written.bytes, sources.bytes);
     }
   }
   out.sync();
@@ -102,8 +102,9 @@ WrittenFile copy_tokens(const std::vector<std::string>& inputs, const Plan& plan
   return written;
 }
 
-WrittenFile write_merged_index(const std::vector<std::string>& inputs, const Plan& plan, const std::string& path) {
-  IndexStream index(path, plan.type, plan.counts.sequences, plan.counts.documents);
+WrittenFile write_merged_index(const std::vector<std::string>& inputs, const Sources& sources,
+                               const std::string& path) {
+  IndexStream index(path, sources.type, sources.counts.sequences, sources.counts.documents);
   for (const std::string& prefix : inputs) {
     const IndexedDataset dataset(prefix);
     for (int64_t i = 0; i < dataset.sequences(); ++i) index.put(dataset.length(i));
@@ -113,7 +114,7 @@ WrittenFile write_merged_index(const std::vector<std::string>& inputs, const Pla
     const IndexedDataset dataset(prefix);
     for (int64_t i = 0; i < dataset.sequences(); ++i) {
       index.put(pointer);
-      pointer += dataset.length(i) * size_of(plan.type);
+      pointer += dataset.length(i) * size_of(sources.type);
     }
   }
   int64_t first = 0;
@@ -127,10 +128,10 @@ WrittenFile write_merged_index(const std::vector<std::string>& inputs, const Pla
 }
 
 // The sidecar at `path` is of this merge, and the output has the sizes that it says.
-bool describes(const std::string& path, const std::string& output, const Plan& plan) {
+bool describes(const std::string& path, const std::string& output, const Sources& sources) {
   if (size_if_there(path) < 0) return false;
   const Json json = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && json.value("merged", Json()) == plan.inputs && json.contains("bin") &&
+  return json.is_object() && json.value("merged", Json()) == sources.inputs && json.contains("bin") &&
          json.contains("idx") && json["bin"].value("bytes", int64_t{-1}) == size_if_there(output + ".bin") &&
          json["idx"].value("bytes", int64_t{-1}) == size_if_there(output + ".idx");
 }
@@ -138,14 +139,14 @@ bool describes(const std::string& path, const std::string& output, const Plan& p
 
 MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::string& output,
                            const MergeOptions& options) {
-  Plan plan = make_plan(inputs, options.force);
-  if (describes(output + ".json", output, plan)) {
-    plan.counts.was_there = true;
-    return plan.counts;
+  Sources sources = read_sources(inputs, options.force);
+  if (describes(output + ".json", output, sources)) {
+    sources.counts.was_there = true;
+    return sources.counts;
   }
   const bool exists = size_if_there(output + ".bin") >= 0 && size_if_there(output + ".idx") >= 0;
   // A kill right before the last rename leaves output that is ours.
-  const bool ours = describes(output + ".json.part", output, plan);
+  const bool ours = describes(output + ".json.part", output, sources);
   if (exists && !ours && !options.overwrite)
     user_error("{}.bin exists and is not this merge; use --overwrite to replace it", output);
   for (const std::string& prefix : inputs) {
@@ -159,19 +160,19 @@ MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::st
   lock_or_refuse(tokens);
   tokens.truncate(0);
   try {
-    const WrittenFile bin = copy_tokens(inputs, plan, tokens, options.progress);
-    const WrittenFile idx = write_merged_index(inputs, plan, output + ".idx.part");
+    const WrittenFile bin = copy_tokens(inputs, sources, tokens, options.progress);
+    const WrittenFile idx = write_merged_index(inputs, sources, output + ".idx.part");
     Json sidecar{{"format", "megalith.dataset/1"},
-                 {"dtype", name_of(plan.type)},
-                 {"documents", plan.counts.documents},
-                 {"sequences", plan.counts.sequences},
-                 {"tokens", plan.counts.tokens},
+                 {"dtype", name_of(sources.type)},
+                 {"documents", sources.counts.documents},
+                 {"sequences", sources.counts.sequences},
+                 {"tokens", sources.counts.tokens},
                  {"bin", {{"bytes", bin.bytes}, {"xxh3", bin.digest}}},
                  {"idx", {{"bytes", idx.bytes}, {"xxh3", idx.digest}}},
-                 {"merged", plan.inputs}};
-    if (!plan.tokenizer.is_null()) {
-      sidecar["tokenizer"] = plan.tokenizer;
-      sidecar["append_eod"] = plan.append_eod;
+                 {"merged", sources.inputs}};
+    if (!sources.tokenizer.is_null()) {
+      sidecar["tokenizer"] = sources.tokenizer;
+      sidecar["append_eod"] = sources.append_eod;
     }
     {
       File file = open_part_file(output + ".json.part");
@@ -188,7 +189,7 @@ MergeCounts merge_datasets(const std::vector<std::string>& inputs, const std::st
     ::unlink((output + ".idx.part").c_str());
     throw;
   }
-  return plan.counts;
+  return sources.counts;
 }
 
 }  // namespace megalith::data

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "data/prepare/encode_pipeline.h"
-#include "data/prepare/prepare_plan.h"
+#include "data/prepare/prepare_job.h"
 #include "data/prepare/write/shard_writer.h"
 #include "data/prepare/write/sidecar.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 // A shard that is being written.
 struct OpenShard {
-  const PlannedShard* plan = nullptr;
+  const ShardJob* job = nullptr;
   std::vector<std::unique_ptr<ShardWriter>> writers;  // per key; null: that output is complete
   InputUnits units;                                   // to be given to the pipeline
 
@@ -31,12 +31,12 @@ struct OpenShard {
 // Gives the input files of this worker's shards to the pipeline and writes what comes back.
 class ShardEnds : public PipelineEnds {
  public:
-  ShardEnds(const Tokenizer& tokenizer, const PrepareOptions& options, const PreparePlan& plan)
-      : tokenizer_(tokenizer), options_(options), plan_(plan), begin_(monotonic_seconds()) {
+  ShardEnds(const Tokenizer& tokenizer, const PrepareOptions& options, const PrepareJob& job)
+      : tokenizer_(tokenizer), options_(options), job_(job), begin_(monotonic_seconds()) {
     for (const std::string& key : options.encode.json_keys) summary_.keys.push_back({key, {}});
-    summary_.shards_in_all = std::ssize(plan.shards);
-    for (int64_t i = options.worker.index; i < std::ssize(plan.shards); i += options.worker.count) {
-      mine_.push_back(&plan.shards[static_cast<size_t>(i)]);
+    summary_.shards_in_all = std::ssize(job.shards);
+    for (int64_t i = options.worker.index; i < std::ssize(job.shards); i += options.worker.count) {
+      mine_.push_back(&job.shards[static_cast<size_t>(i)]);
       for (const InputFile& file : mine_.back()->inputs) summary_.progress.bytes_total += file.size;
       for (const std::string& key : options.encode.json_keys) {
         summary_.prefixes.push_back(output_name(mine_.back()->prefix, key));
@@ -78,7 +78,7 @@ class ShardEnds : public PipelineEnds {
   // Before any work is done: an hour later would be a bad moment.
   void refuse_foreign_outputs() {
     if (options_.overwrite) return;
-    for (const PlannedShard* shard : mine_) {
+    for (const ShardJob* shard : mine_) {
       for (const std::string& key : options_.encode.json_keys) {
         const std::string prefix = output_name(shard->prefix, key);
         const FoundOutput found = find_output(prefix, shard->config_hash);
@@ -92,13 +92,13 @@ class ShardEnds : public PipelineEnds {
     }
   }
 
-  std::shared_ptr<OpenShard> open_shard(const PlannedShard& plan) {
+  std::shared_ptr<OpenShard> open_shard(const ShardJob& job) {
     auto shard = std::make_shared<OpenShard>();
-    shard->plan = &plan;
+    shard->job = &job;
     std::optional<int64_t> finished;  // units; nothing: the shard is complete
     for (size_t i = 0; i < summary_.keys.size(); ++i) {
-      const std::string prefix = output_name(plan.prefix, summary_.keys[i].key);
-      auto& writer = shard->writers.emplace_back(open_writer(prefix, plan, summary_.keys[i].counts));
+      const std::string prefix = output_name(job.prefix, summary_.keys[i].key);
+      auto& writer = shard->writers.emplace_back(open_writer(prefix, job, summary_.keys[i].counts));
       shard->counts.emplace_back();
       if (!writer) continue;
       const int64_t verified = writer->verified_units();
@@ -106,10 +106,10 @@ class ShardEnds : public PipelineEnds {
     }
     if (!finished) {
       ++summary_.shards_before;  // touched here only
-      for (const InputFile& file : plan.inputs) count_resumed(file.size);
+      for (const InputFile& file : job.inputs) count_resumed(file.size);
       return shard;
     }
-    shard->units = units_of(plan.inputs, options_);
+    shard->units = units_of(job.inputs, options_);
     for (int64_t i = 0; i < *finished; ++i) {
       const auto unit = shard->units.next();
       MEGALITH_CHECK(unit, "{} units are finished of {}", *finished, i);
@@ -129,9 +129,9 @@ class ShardEnds : public PipelineEnds {
   }
 
   // Null if the output is complete; its counts are then added to the totals.
-  std::unique_ptr<ShardWriter> open_writer(const std::string& prefix, const PlannedShard& plan, OutputCounts& totals) {
+  std::unique_ptr<ShardWriter> open_writer(const std::string& prefix, const ShardJob& job, OutputCounts& totals) {
     const auto is_complete = [&] {
-      const FoundOutput found = find_output(prefix, plan.config_hash);
+      const FoundOutput found = find_output(prefix, job.config_hash);
       if (found.state != OutputState::complete) return false;
       {
         const std::lock_guard lock(summary_mutex_);
@@ -142,8 +142,7 @@ class ShardEnds : public PipelineEnds {
       return true;
     };
     if (is_complete()) return nullptr;
-    auto writer =
-        std::make_unique<ShardWriter>(prefix, token_type_for_vocab(tokenizer_.vocab_size()), plan.config_hash);
+    auto writer = std::make_unique<ShardWriter>(prefix, token_type_for_vocab(tokenizer_.vocab_size()), job.config_hash);
     // Somebody else may have finished it before the lock was ours.
     return is_complete() ? nullptr : std::move(writer);
   }
@@ -218,14 +217,14 @@ class ShardEnds : public PipelineEnds {
       if (!shard.writers[i]) continue;
       PrepareSummary::Key& key = summary_.keys[i];
       shard.writers[i]->commit([&](const ShardWriter::Written& written) {
-        return describe_output(tokenizer_, options_, *shard.plan, plan_.manifest_hash, key.key, written);
+        return describe_output(tokenizer_, options_, *shard.job, job_.manifest_hash, key.key, written);
       });
       {
         const std::lock_guard lock(summary_mutex_);
         key.counts.append(shard.writers[i]->counts());
       }
       if (shard.writers[i]->counts().documents == 0) {
-        warn("{} has no documents", output_name(shard.plan->prefix, key.key));
+        warn("{} has no documents", output_name(shard.job->prefix, key.key));
       }
       shard.writers[i].reset();
     }
@@ -247,9 +246,9 @@ class ShardEnds : public PipelineEnds {
 
   const Tokenizer& tokenizer_;
   const PrepareOptions& options_;
-  const PreparePlan& plan_;
+  const PrepareJob& job_;
   double begin_;
-  std::vector<const PlannedShard*> mine_;
+  std::vector<const ShardJob*> mine_;
 
   // next_unit() and put() may run at the same time. Taken in this order.
   std::mutex mutex_;
@@ -273,10 +272,10 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
   if (options.worker.index < 0 || options.worker.index >= options.worker.count) {
     user_error("worker {} of {} does not exist: they count from 0", options.worker.index, options.worker.count);
   }
-  const PreparePlan plan = make_plan(tokenizer, options);
+  const PrepareJob job = make_job(tokenizer, options);
   make_parent_directory(options.output_prefix);
-  if (options.numbered) settle_manifest(options.output_prefix + ".manifest.json", plan, options.overwrite);
-  ShardEnds ends(tokenizer, options, plan);
+  if (options.numbered) settle_manifest(options.output_prefix + ".manifest.json", job, options.overwrite);
+  ShardEnds ends(tokenizer, options, job);
   run_pipeline(tokenizer, pipeline_options(options), ends);
   return ends.finish();
 }

@@ -21,7 +21,7 @@ struct Operands {
 };
 
 // A rank's schedule with memory: who uses which buffer follows from the lifetimes of tensors in the schedule, so that
-// the memory plan knows how many there are and nobody asks for memory while training.
+// their number is known before the first step and nobody asks for memory while training.
 struct StepProgram {
   Schedule schedule;
   std::vector<Operands> operands;  // one per action

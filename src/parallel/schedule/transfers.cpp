@@ -20,9 +20,9 @@ int64_t time_for(const Action& action) {
   return action.kind == ActionKind::backward ? 2 : 1;
 }
 
-class TransferPlan {
+class TransferOrder {
  public:
-  explicit TransferPlan(const std::vector<Schedule>& orders)
+  explicit TransferOrder(const std::vector<Schedule>& orders)
       : orders_(orders), stages_(static_cast<int64_t>(orders.size())) {
     for (const Action& action : orders.front()) {
       numbers_ = std::max(numbers_, (action.chunk + 1) * stages_);
@@ -163,7 +163,7 @@ class TransferPlan {
 }  // namespace
 
 std::vector<Schedule> with_transfers(const std::vector<Schedule>& orders) {
-  return TransferPlan(orders).make();
+  return TransferOrder(orders).make();
 }
 
 }  // namespace megalith::parallel

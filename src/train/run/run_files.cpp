@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "data/files/indexed_dataset.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 
 namespace megalith::train {
 

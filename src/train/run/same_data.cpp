@@ -10,7 +10,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "data/files/indexed_dataset.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 #include "train/run/run_files.h"
 
 namespace megalith::train {

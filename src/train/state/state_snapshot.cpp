@@ -10,7 +10,7 @@ using checkpoint::ShardContent;
 using checkpoint::TensorKind;
 
 StateSnapshot::StateSnapshot(const Parts& parts) : device_(parts.device), pool_(1), stream_(pool_, parts.device) {
-  checkpoint::ShardImage image(plan(parts));
+  checkpoint::ShardImage image(list_pieces(parts));
   std::unique_ptr<SharedMemory> memory = acquire_memory(parts, image.bytes());
   add_image(std::move(image), std::move(memory));
 }
@@ -26,7 +26,7 @@ void StateSnapshot::add_image(checkpoint::ShardImage image, std::unique_ptr<Shar
   images_.push_back({std::move(image), std::move(memory)});
 }
 
-std::vector<ShardContent::Piece> StateSnapshot::plan(const Parts& parts) {
+std::vector<ShardContent::Piece> StateSnapshot::list_pieces(const Parts& parts) {
   std::unordered_map<std::string_view, const optim::State*> states;
   for (const optim::State& state : parts.optimizer.states())
     states.emplace(parts.store.all()[state.piece.parameter].spec->name, &state);
@@ -35,14 +35,14 @@ std::vector<ShardContent::Piece> StateSnapshot::plan(const Parts& parts) {
   for (size_t i = 0; i < owners.size(); ++i) {
     const parallel::ParameterSpec& spec = parts.request.table.specs()[i];
     for (const parallel::OwnedBox& owned : owners[i]) {
-      if (owned.rank == parts.rank) plan_box(spec, owned.box, *states.at(spec.name), pieces);
+      if (owned.rank == parts.rank) add_box(spec, owned.box, *states.at(spec.name), pieces);
     }
   }
-  if (parts.histories != nullptr && parts.histories->has_slots()) plan_histories(*parts.histories, pieces);
+  if (parts.histories != nullptr && parts.histories->has_slots()) add_histories(*parts.histories, pieces);
   return pieces;
 }
 
-void StateSnapshot::plan_histories(const model::Precision& precision, std::vector<ShardContent::Piece>& pieces) {
+void StateSnapshot::add_histories(const model::Precision& precision, std::vector<ShardContent::Piece>& pieces) {
   for (size_t i = 0; i < precision.linears().size(); ++i) {
     const Tensor history = precision.history_of(i);
     copies_.push_back({history, pieces.size()});
@@ -51,8 +51,8 @@ void StateSnapshot::plan_histories(const model::Precision& precision, std::vecto
   }
 }
 
-void StateSnapshot::plan_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
-                             std::vector<ShardContent::Piece>& pieces) {
+void StateSnapshot::add_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
+                            std::vector<ShardContent::Piece>& pieces) {
   const checkpoint::Box stored = to_stored(box, spec.shape);
   const auto add = [&](TensorKind kind, DType dtype, const Tensor& from) {
     copies_.push_back({rows_of_box(state.piece, box, from), pieces.size()});

@@ -55,10 +55,10 @@ class StateSnapshot {
     size_t piece = 0;  // of the image
   };
 
-  std::vector<checkpoint::ShardContent::Piece> plan(const Parts& parts);
-  void plan_histories(const model::Precision& precision, std::vector<checkpoint::ShardContent::Piece>& pieces);
-  void plan_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
-                std::vector<checkpoint::ShardContent::Piece>& pieces);
+  std::vector<checkpoint::ShardContent::Piece> list_pieces(const Parts& parts);
+  void add_histories(const model::Precision& precision, std::vector<checkpoint::ShardContent::Piece>& pieces);
+  void add_box(const parallel::ParameterSpec& spec, const parallel::Box& box, const optim::State& state,
+               std::vector<checkpoint::ShardContent::Piece>& pieces);
   std::unique_ptr<SharedMemory> acquire_memory(const Parts& parts, int64_t bytes);
   void add_image(checkpoint::ShardImage image, std::unique_ptr<SharedMemory> memory);
   Tensor destination(const Copy& copy) const;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "data/data_testing.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 
 namespace megalith::data {
 namespace {

@@ -34,8 +34,8 @@ const std::vector<int32_t> kLengths = {5, 0, 1, 4, 8, 3};  // 21 tokens: 5 sampl
 
 TEST(GptIndex, OneEpoch) {
   const GptIndex index(kLengths, 10, 4, 4, 1234);
-  EXPECT_EQ(index.plan().epochs, 1);
-  EXPECT_FALSE(index.plan().separate_final_epoch);
+  EXPECT_EQ(index.epochs().count, 1);
+  EXPECT_FALSE(index.epochs().separate_final_epoch);
   expect_documents(index, {12, 11, 15, 10, 14, 13});
   EXPECT_EQ(starts_of(index), (std::vector<Start>{{0, 0}, {3, 0}, {3, 4}, {4, 3}, {4, 7}, {5, 3}}));
   EXPECT_EQ(shuffle_of(index), (std::vector<int64_t>{2, 0, 4, 3, 1}));
@@ -43,8 +43,8 @@ TEST(GptIndex, OneEpoch) {
 
 TEST(GptIndex, EpochsMixedTogether) {
   const GptIndex index(kLengths, 10, 4, 19, 1234);
-  EXPECT_EQ(index.plan().epochs, 4);
-  EXPECT_FALSE(index.plan().separate_final_epoch);
+  EXPECT_EQ(index.epochs().count, 4);
+  EXPECT_FALSE(index.epochs().separate_final_epoch);
   expect_documents(index,
                    {11, 14, 12, 13, 11, 10, 15, 14, 10, 12, 11, 13, 14, 14, 12, 12, 15, 13, 15, 15, 10, 10, 11, 13});
   EXPECT_EQ(starts_of(index), (std::vector<Start>{{0, 0},  {1, 4},  {2, 0},  {3, 3},  {5, 3},  {6, 2},  {7, 3},
@@ -56,9 +56,9 @@ TEST(GptIndex, EpochsMixedTogether) {
 
 TEST(GptIndex, LastEpochKeptApart) {
   const GptIndex index(kLengths, 10, 4, 12, 1234);
-  EXPECT_EQ(index.plan().epochs, 3);
-  EXPECT_TRUE(index.plan().separate_final_epoch);
-  EXPECT_EQ(index.plan().samples_before_final, 10);
+  EXPECT_EQ(index.epochs().count, 3);
+  EXPECT_TRUE(index.epochs().separate_final_epoch);
+  EXPECT_EQ(index.epochs().samples_before_final, 10);
   expect_documents(index, {11, 12, 15, 12, 13, 14, 11, 10, 14, 15, 10, 13, 11, 10, 13, 12, 15, 14});
   EXPECT_EQ(starts_of(index), (std::vector<Start>{{0, 0},
                                                   {3, 0},
@@ -114,14 +114,14 @@ TEST(GptIndex, AgreesWithNumpyOnManyDocuments) {
   const std::span<const int32_t> all(lengths);
 
   const GptIndex apart(all.first(1000), 0, 128, 40000, 1234);
-  EXPECT_EQ(apart.plan().epochs, 3);
+  EXPECT_EQ(apart.epochs().count, 3);
   EXPECT_EQ(apart.size(), 49532);
-  EXPECT_TRUE(apart.plan().separate_final_epoch);
+  EXPECT_TRUE(apart.epochs().separate_final_epoch);
   expect_hashes(apart, {0x2c533c8be253c7b3u, 0x9fcd0834517b9447u, 0xb4bcfdb58ab1cbfbu, 0xc134ad0b75232513u});
 
   const GptIndex mixed(all.first(1000), 0, 128, 33000, 99);
-  EXPECT_EQ(mixed.plan().epochs, 2);
-  EXPECT_FALSE(mixed.plan().separate_final_epoch);
+  EXPECT_EQ(mixed.epochs().count, 2);
+  EXPECT_FALSE(mixed.epochs().separate_final_epoch);
   expect_hashes(mixed, {0x51a18f652b54eeddu, 0xe5b33c253a0a4e8bu, 0x4a7d2f18b49d38dcu, 0xc4435efa549e9301u});
 
   const GptIndex middle(all.subspan(500), 500, 2048, 100, 99);
@@ -136,17 +136,17 @@ TEST(GptIndex, OneEpochDoesNotDependOnTheHorizon) {
   EXPECT_EQ(starts_of(few), starts_of(all));
 }
 
-TEST(PlanEpochs, CountsInInt64) {
+TEST(CountEpochs, CountsInInt64) {
   // 2^33 samples of 2^13 tokens from 2^46 tokens: the last token of the last sample is one too many for one epoch.
-  const EpochPlan plan = plan_epochs(int64_t{1} << 46, 8192, int64_t{1} << 33);
-  EXPECT_EQ(plan.epochs, 2);
-  EXPECT_EQ(plan.samples, (int64_t{1} << 34) - 1);
-  EXPECT_TRUE(plan.separate_final_epoch);
-  EXPECT_EQ(plan.samples_before_final, (int64_t{1} << 33) - 1);
+  const Epochs epochs = count_epochs(int64_t{1} << 46, 8192, int64_t{1} << 33);
+  EXPECT_EQ(epochs.count, 2);
+  EXPECT_EQ(epochs.samples, (int64_t{1} << 34) - 1);
+  EXPECT_TRUE(epochs.separate_final_epoch);
+  EXPECT_EQ(epochs.samples_before_final, (int64_t{1} << 33) - 1);
 }
 
-TEST(PlanEpochs, RefusesWhatCannotBeCounted) {
-  expect_error(ErrorKind::user, {"4611686018427387904"}, [] { plan_epochs(100, 4096, int64_t{1} << 62); });
+TEST(CountEpochs, RefusesWhatCannotBeCounted) {
+  expect_error(ErrorKind::user, {"4611686018427387904"}, [] { count_epochs(100, 4096, int64_t{1} << 62); });
 }
 
 TEST(GptIndex, RefusesAnIndexLargerThanMemory) {

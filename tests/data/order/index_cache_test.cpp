@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/data_testing.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 #include "data/order/blended_dataset.h"
 #include "data/order/index_bench.h"
 

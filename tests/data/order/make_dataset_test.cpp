@@ -8,7 +8,7 @@
 
 #include "core/process/failpoint.h"
 #include "data/data_testing.h"
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 #include "data/write_dataset.h"
 
 namespace megalith::data {
@@ -153,18 +153,18 @@ class BlendTest : public ::testing::Test {
   }
   // Sample by sample through the parts, as Megatron blends them.
   void expect_blend(const Dataset& dataset, const std::vector<double>& raw, int64_t horizon) const {
-    const BlendPlan plan = plan_blend(raw, horizon);
+    const BlendShares blend = shares_of_blend(raw, horizon);
     std::vector<std::unique_ptr<Dataset>> parts;
     for (size_t i = 0; i < raw.size(); ++i) {
       config::Run alone = run_;
       alone.model.data.data_prefix = {prefix(static_cast<int32_t>(i))};
-      parts.push_back(make_dataset(alone, Split::train, {257, 256}, plan.requests[i]));
+      parts.push_back(make_dataset(alone, Split::train, {257, 256}, blend.requests[i]));
     }
     std::vector<int64_t> taken(raw.size(), 0);
     for (int64_t i = 0; i < dataset.size(); ++i) {
       size_t best = 0;
       const auto error = [&](size_t d) {
-        return plan.weights[d] * std::max(static_cast<double>(i), 1.0) - static_cast<double>(taken[d]);
+        return blend.weights[d] * std::max(static_cast<double>(i), 1.0) - static_cast<double>(taken[d]);
       };
       for (size_t d = 1; d < raw.size(); ++d) best = error(d) > error(best) ? d : best;
       ASSERT_EQ(sample_of(dataset, i), sample_of(*parts[best], taken[best]++)) << i;

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "data/prepare/encode_pipeline.h"
 #include "data/prepare/prepare_config.h"
-#include "data/prepare/prepare_plan.h"
+#include "data/prepare/prepare_job.h"
 
 namespace megalith::data {
 

@@ -6,7 +6,7 @@
 
 namespace megalith::data {
 
-std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const PlannedShard& shard,
+std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const ShardJob& shard,
                             const std::string& manifest_hash, const std::string& key,
                             const ShardWriter::Written& written) {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::array();

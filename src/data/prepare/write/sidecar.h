@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "data/prepare/prepare_plan.h"
+#include "data/prepare/prepare_job.h"
 #include "data/prepare/write/shard_writer.h"
 
 namespace megalith::data {
 
 // The text of `<prefix>.json`, which says what an output is and where it came from. It holds no time and no path of the
 // output, so that equal work gives equal bytes.
-std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const PlannedShard& shard,
+std::string describe_output(const Tokenizer& tokenizer, const PrepareOptions& options, const ShardJob& shard,
                             const std::string& manifest_hash, const std::string& key,
                             const ShardWriter::Written& written);
 

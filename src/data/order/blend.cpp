@@ -1,4 +1,4 @@
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 
 #include <glob.h>
 
@@ -137,9 +137,9 @@ std::vector<double> normalised(std::span<const double> weights) {
   return shares;
 }
 
-BlendPlan plan_blend(std::span<const double> weights, int64_t samples) {
+BlendShares shares_of_blend(std::span<const double> weights, int64_t samples) {
   MEGALITH_CHECK(samples >= 0, "a blend of {} samples", samples);
-  BlendPlan plan;
+  BlendShares blend;
   const std::vector<double> shares = normalised(weights);
   for (size_t i = 0; i < shares.size(); ++i) {
     // A weight of 1e-300 beside 1 is 0 of any number of samples that can be counted.
@@ -148,12 +148,12 @@ BlendPlan plan_blend(std::span<const double> weights, int64_t samples) {
                  weights[i]);
     }
     const double target = std::ceil(static_cast<double>(samples) * shares[i]);
-    plan.samples += static_cast<int64_t>(target);
-    plan.requests.push_back(static_cast<int64_t>(std::ceil(target * (1 + kSurplus))));
+    blend.samples += static_cast<int64_t>(target);
+    blend.requests.push_back(static_cast<int64_t>(std::ceil(target * (1 + kSurplus))));
   }
   // Megatron normalises what is normalised already once more before it deals, which can move the last bit.
-  plan.weights = normalised(shares);
-  return plan;
+  blend.weights = normalised(shares);
+  return blend;
 }
 
 }  // namespace megalith::data

@@ -32,11 +32,11 @@ DataSources files_of_split(const DataSources& all, Split split, int64_t validati
 std::vector<double> normalised(std::span<const double> weights);
 
 // How Megatron divides `samples` among weighted datasets.
-struct BlendPlan {
+struct BlendShares {
   std::vector<double> weights;    // by which samples are dealt
   std::vector<int64_t> requests;  // samples for which each dataset's own order is built, with 0.5 % to spare
   int64_t samples = 0;            // of the blend: at least what was asked for
 };
-BlendPlan plan_blend(std::span<const double> weights, int64_t samples);
+BlendShares shares_of_blend(std::span<const double> weights, int64_t samples);
 
 }  // namespace megalith::data

@@ -1,4 +1,4 @@
-#include "data/order/blend_plan.h"
+#include "data/order/blend.h"
 
 #include <gtest/gtest.h>
 
@@ -85,12 +85,12 @@ TEST(Normalised, RoundsAsNumpy) {
   }
 }
 
-TEST(PlanBlend, DividesAsMegatron) {
-  const BlendPlan plan = plan_blend(std::vector<double>{0.3, 0.7, 1e-6}, 1000);
-  EXPECT_EQ(plan.requests, (std::vector<int64_t>{302, 704, 2}));  // ceil(ceil(1000 w) x 1.005)
-  EXPECT_EQ(plan.samples, 300 + 700 + 1);
-  EXPECT_EQ(plan_blend(std::vector<double>{1.0}, 1000).requests, std::vector<int64_t>{1005});
-  expect_error(ErrorKind::user, {"weight"}, [] { plan_blend(std::vector<double>{1e-300, 1e300}, 10); });
+TEST(SharesOfBlend, DividesAsMegatron) {
+  const BlendShares shares = shares_of_blend(std::vector<double>{0.3, 0.7, 1e-6}, 1000);
+  EXPECT_EQ(shares.requests, (std::vector<int64_t>{302, 704, 2}));  // ceil(ceil(1000 w) x 1.005)
+  EXPECT_EQ(shares.samples, 300 + 700 + 1);
+  EXPECT_EQ(shares_of_blend(std::vector<double>{1.0}, 1000).requests, std::vector<int64_t>{1005});
+  expect_error(ErrorKind::user, {"weight"}, [] { shares_of_blend(std::vector<double>{1e-300, 1e300}, 10); });
 }
 
 }  // namespace

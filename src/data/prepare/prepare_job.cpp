@@ -1,4 +1,4 @@
-#include "data/prepare/prepare_plan.h"
+#include "data/prepare/prepare_job.h"
 
 #include <algorithm>
 
@@ -57,19 +57,19 @@ void check_inputs(const std::vector<InputFile>& files, const PrepareOptions& opt
   }
 }
 
-PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options) {
+PrepareJob make_job(const Tokenizer& tokenizer, const PrepareOptions& options) {
   const auto files = list_inputs(options.inputs, options.numbered);
   check_inputs(files, options);
   const Json config = config_to_json(tokenizer, options);
   const int64_t count = shard_count(options, std::ssize(files));
   const int width = std::max(2, static_cast<int>(std::to_string(count - 1).size()));
-  PreparePlan plan;
+  PrepareJob job;
   Json shards = Json::array();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t each = options.files_per_shard;
     const int64_t begin = each > 0 ? i * each : i * std::ssize(files) / count;
     const int64_t end = each > 0 ? std::min(begin + each, std::ssize(files)) : (i + 1) * std::ssize(files) / count;
-    PlannedShard& shard = plan.shards.emplace_back();
+    ShardJob& shard = job.shards.emplace_back();
     shard.prefix = options.numbered ? fmt::format("{}_{:0{}}", options.output_prefix, i, width) : options.output_prefix;
     shard.inputs = options.numbered ? slice(files, begin, end) : files;
     Json inputs = Json::array();
@@ -77,14 +77,14 @@ PreparePlan make_plan(const Tokenizer& tokenizer, const PrepareOptions& options)
     shard.config_hash = digest_of(Json{{"config", config}, {"inputs", inputs}}.dump());
     shards.push_back({{"prefix", shard.prefix}, {"config_hash", shard.config_hash}, {"inputs", inputs}});
   }
-  plan.manifest = Json{{"format", "megalith.manifest/1"},
-                       {"config_hash", digest_of(config.dump())},
-                       {"config", config},
-                       {"shards", shards}}
-                      .dump(1) +
-                  "\n";
-  plan.manifest_hash = digest_of(plan.manifest);
-  return plan;
+  job.manifest = Json{{"format", "megalith.manifest/1"},
+                      {"config_hash", digest_of(config.dump())},
+                      {"config", config},
+                      {"shards", shards}}
+                     .dump(1) +
+                 "\n";
+  job.manifest_hash = digest_of(job.manifest);
+  return job;
 }
 
 namespace {
@@ -115,19 +115,19 @@ std::string difference(const std::string& before, const std::string& now) {
 }
 }  // namespace
 
-void settle_manifest(const std::string& path, const PreparePlan& plan, bool overwrite) {
+void settle_manifest(const std::string& path, const PrepareJob& job, bool overwrite) {
   if (size_if_there(path) >= 0) {
     const std::string before = read_text(path);
-    if (before == plan.manifest) {
+    if (before == job.manifest) {
       remove_stale_part(path);
       return;
     }
     if (!overwrite) {
       user_error("{} is of another configuration ({}); use another --output-prefix, or --overwrite", path,
-                 difference(before, plan.manifest));
+                 difference(before, job.manifest));
     }
   }
-  replace_file_among_many(path, plan.manifest);
+  replace_file_among_many(path, job.manifest);
 }
 
 }  // namespace megalith::data
