@@ -1,4 +1,4 @@
-#include "cli/plan_layouts.h"
+#include "cli/plan/plan_layouts.h"
 
 #include <cmath>
 #include <iostream>

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "cli/accepts.h"
-#include "cli/plan_layouts.h"
-#include "cli/plan_table.h"
+#include "cli/plan/plan_layouts.h"
+#include "cli/plan/plan_table.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 

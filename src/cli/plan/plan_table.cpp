@@ -1,4 +1,4 @@
-#include "cli/plan_table.h"
+#include "cli/plan/plan_table.h"
 
 #include <iostream>
 
