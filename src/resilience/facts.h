@@ -47,7 +47,7 @@ enum class FactKind : uint8_t {
   order_done,      // `node`, `order`: name of its kind; `generation`
   order_failed,    // and why: `evidence`
   checked,         // `node`, `number`: CheckOutcome, `evidence`
-  holdings,        // `node`, `text`: what it holds (holdings_text.h)
+  holdings,        // `node`, `text`: what it holds (decide/holdings.h)
   store_ready,     // `node`, `text`: address, `number`: port
   claimed,         // the roster of `generation` is there, and ours
   claim_conflict,  // `generation` has a roster of somebody else's

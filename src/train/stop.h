@@ -6,8 +6,8 @@
 
 namespace megalith::train {
 
-// Asks the run to end at the next step boundary: a stop signal (core/stop_signals.h), the launcher, a monitor by way of
-// the rank's status page, or a time limit.
+// Asks the run to end at the next step boundary: a stop signal (core/process/stop_signals.h), the launcher, a monitor
+// by way of the rank's status page, or a time limit.
 class StopRequest {
  public:
   // From here on a stop saves. time_limit in seconds since then; 0: none.

@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, EveryGradient, ::testing::ValuesIn(cases_with_grad
 std::set<std::string> declared_operations() {
   const std::regex declaration("\nMEGALITH_OP\\((\\w+),");
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(in_repository("src/ops"))) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(in_repository("src/ops"))) {
     if (entry.path().extension() != ".h") continue;
     const std::string text = read_text(entry.path());
     for (std::sregex_iterator found(text.begin(), text.end(), declaration), end; found != end; ++found) {

@@ -15,7 +15,8 @@ struct CheckOptions {
   bool eod_only_at_end = false;          // and nothing else may be it
   bool quick = false;                    // leaves the tokens unread, but for the ends of some documents
   const Tokenizer* tokenizer = nullptr;  // not null: must be the one that the sidecar names
-  const Tokenizer* source_tokenizer = nullptr;  // not null: some documents are encoded again (prepare/source_check.h)
+  // Not null: some documents are encoded again (prepare/read/source_check.h).
+  const Tokenizer* source_tokenizer = nullptr;
   int threads = 1;
   std::function<void(int64_t bytes_done)> progress;  // from several threads
 };

@@ -21,8 +21,8 @@ struct BootOptions {
 // How many ranks a launcher has started; 1 where none has.
 int started_ranks(const config::Lookup& environment = config::process_environment);
 
-// How this process takes stop signals (core/stop_signals.h), until it ends: from its launcher where it has one of ours,
-// and not at all under a monitor. Of several ranks without one, rank 0 speaks.
+// How this process takes stop signals (core/process/stop_signals.h), until it ends: from its launcher where it has one
+// of ours, and not at all under a monitor. Of several ranks without one, rank 0 speaks.
 void take_stop_signals(const config::Lookup& environment = config::process_environment);
 
 // Where rank 0 listens, of which MASTER_ADDR is what others call it.

@@ -27,12 +27,12 @@ struct LocalLaunch {
 
 // Runs the command once per rank of this machine and returns when all have ended. Each sees RANK, LOCAL_RANK,
 // WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and inherits a line to this process
-// (core/launcher_line.h); each line it writes comes out as "[rank] line". When one fails the others are ended, and
-// `errors` hears which one and why, unless it was a user's mistake, which the rank has explained.
+// (core/process/launcher_line.h); each line it writes comes out as "[rank] line". When one fails the others are ended,
+// and `errors` hears which one and why, unless it was a user's mistake, which the rank has explained.
 //
-// Stop signals (core/stop_signals.h) sent to this process go to every rank. Ranks that save are asked to stop once,
-// over their lines, however many signals reach this process or them; before they train they are ended at once. A second
-// SIGINT to this process, a second or more after the first, ends them without saving.
+// Stop signals (core/process/stop_signals.h) sent to this process go to every rank. Ranks that save are asked to stop
+// once, over their lines, however many signals reach this process or them; before they train they are ended at once. A
+// second SIGINT to this process, a second or more after the first, ends them without saving.
 //
 // The exit code to answer: 0 when all ranks ended with 0; 75 when with 0 or 75, or when they were stopped before they
 // trained; otherwise that of the rank that failed first (of one that only lost another: that of one that knows why),
