@@ -159,46 +159,52 @@ void Engine::set_sum(double StepSums::*which, double value) {
 }
 
 void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
-  if (must_measure_scales()) scales_are_settled_ = measure_scales(order, micro_batches);
-  run_passes(order, micro_batches);
+  const parallel::StepProgram& program = program_.of_step(micro_batches.size());
+  StreamTimes& backwards = current_slot().backwards;
+  // Where scales are not known yet, passes that only measure them come before those of the step.
+  for (int measurements = needed_measurements();; measurements = measure_scales(measurements)) {
+    begin_step(order);
+    for (size_t i = 0; i < program.schedule.size(); ++i) {
+      const parallel::Action& action = program.schedule[i];
+      const ProgramStep step{.program = program, .index = i, .training = true};
+      page_.begin_micro_batch(action.micro_batch);
+      pass_failpoint("engine.action");
+      if (is_backward(action)) backwards.begin(stream_);
+      stage_->prepare(step, micro_batches);
+      if (!is_compute(action)) {
+        stage_->communicate(step);
+      } else if (stage_->is_recorded(step)) {
+        stage_->replay(step);
+      } else {
+        stage_->compute(step);
+      }
+      if (is_backward(action)) backwards.end(stream_);
+    }
+    stage_->finish();
+    sync_->finish_reductions(stream_);
+    if (measurements == 0) break;
+  }
   end_step(order);
 }
 
-void Engine::run_passes(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
-  const parallel::StepProgram& program = program_.of_step(micro_batches.size());
-  begin_step(order);
-  StreamTimes& backwards = current_slot().backwards;
-  for (size_t i = 0; i < program.schedule.size(); ++i) {
-    const parallel::Action& action = program.schedule[i];
-    page_.begin_micro_batch(action.micro_batch);
-    pass_failpoint("engine.action");
-    if (is_backward(action)) backwards.begin(stream_);
-    stage_->act({.program = program, .index = i, .training = true}, micro_batches);
-    if (is_backward(action)) backwards.end(stream_);
-  }
-  stage_->finish();
-  sync_->finish_reductions(stream_);
-}
-
-bool Engine::must_measure_scales() {
+int Engine::needed_measurements() {
   const bool is_delayed = options_.stage.config.precision.scaling == model::Scaling::delayed;
-  if (!is_delayed || scales_are_settled_ || stream_.is_shadow()) return false;
+  if (!is_delayed || scales_are_settled_ || stream_.is_shadow()) return 0;
   scales_are_settled_ = !talk_->any_rank(scales_.exist() && !scales_are_known_);
-  return !scales_are_settled_;
+  return scales_are_settled_ ? 0 : kMeasurements;
 }
 
-// The first pass finds the scales of weights, activations and the last gradients, which the inner gradients of the
-// second then depend on.
-bool Engine::measure_scales(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
-  for (const ops::Remember remember : {ops::Remember::as_newest, ops::Remember::in_place}) {
-    run_passes(order, micro_batches);
-    inspect_scales();
-    scales_.update(stream_, nullptr, remember);
-    if (!talk_->any_rank(scales_.found_non_finite(stream_))) continue;
+// The first finds the scales of weights, activations and the last gradients, which the inner gradients of the second
+// then depend on.
+int Engine::measure_scales(int left) {
+  inspect_scales();
+  scales_.update(stream_, nullptr, left == kMeasurements ? ops::Remember::as_newest : ops::Remember::in_place);
+  if (talk_->any_rank(scales_.found_non_finite(stream_))) {
     precision_.reset(stream_);
-    return false;
+    return 0;
   }
-  return true;
+  scales_are_settled_ = left == 1;
+  return left - 1;
 }
 
 void Engine::inspect_scales() {
@@ -321,7 +327,13 @@ EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batche
                  micro_batches.size(), options_.stage.micro_batches);
   for (size_t i = 0; i < program_.evaluation.schedule.size(); ++i) {
     page_.begin_micro_batch(program_.evaluation.schedule[i].micro_batch);
-    stage_->act({.program = program_.evaluation, .index = i, .training = false}, micro_batches);
+    const ProgramStep step{.program = program_.evaluation, .index = i, .training = false};
+    stage_->prepare(step, micro_batches);
+    if (is_compute(step.action())) {
+      stage_->compute(step);
+    } else {
+      stage_->communicate(step);
+    }
   }
   stage_->finish();
   set_sum(&StepSums::squared_norm, 0.0);

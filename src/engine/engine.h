@@ -158,12 +158,11 @@ class Engine {
 
   Engine(const EngineOptions& options, comm::World& world, const StagePrograms& programs, const ArenaSizes* sizes);
 
-  // All passes of a step.
-  void run_passes(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
-  // Delayed scaling without a history on some rank.
-  bool must_measure_scales();
-  // The passes of the step run twice only to measure. Whether every operand was finite.
-  bool measure_scales(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
+  // How often a step's passes run only to measure scales: where some rank has no history for delayed scaling.
+  static constexpr int kMeasurements = 2;
+  int needed_measurements();
+  // After such passes, with so many left before: how many are left now; none where an operand was not finite.
+  int measure_scales(int left);
   // What the amax of all ranks say; one that is not finite makes the squared norm of the gradients NaN.
   void inspect_scales();
   void begin_step(const StepOrder& order);

@@ -46,7 +46,7 @@ Stage::Stage(const StageParts& parts)
   records_ = may_record_;
 }
 
-void Stage::act(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches) {
+void Stage::prepare(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches) {
   const Action& action = step.action();
   const parallel::Operands& operands = step.operands();
   exchanges_.resize(step.program.schedule.size());
@@ -55,37 +55,10 @@ void Stage::act(const ProgramStep& step, const std::vector<data::MicroBatch>& mi
     batches_.upload(parts_.stream, operands.batch, share(micro_batches[static_cast<size_t>(action.micro_batch)]));
     if (step.training) batches_.start_order(parts_.stream, operands.batch);
   }
-  switch (action.kind) {
-    case ActionKind::forward:
-    case ActionKind::backward:
-    case ActionKind::backward_input:
-    case ActionKind::backward_weight:
-      prepare(step);
-      if (records_ && step.training && traffic(step).sync == nullptr) {
-        recorded(step).run(parts_.stream, [&] { compute(step); });
-      } else if (action.kind == ActionKind::forward) {
-        forward(step);
-      } else {
-        backward(step);
-      }
-      break;
-    case ActionKind::send_receive:
-      exchange(step);
-      break;
-    case ActionKind::gather_weights:
-      parts_.sync->start_gather(parts_.stream, action.chunk);
-      break;
-    case ActionKind::release_weights:
-      parts_.sync->release_weights(action.chunk);
-      break;
-    case ActionKind::reduce_bucket:
-      parts_.sync->reduce_rest(parts_.stream, action.bucket);
-      break;
-  }
+  if (is_compute(action)) prepare_pass(step);
 }
 
-// What a pass waits for before it begins.
-void Stage::prepare(const ProgramStep& step) {
+void Stage::prepare_pass(const ProgramStep& step) {
   const Action& action = step.action();
   const model::ChunkPart& part = chunk_of(step).part();
   const bool is_forward = action.kind == ActionKind::forward;
@@ -97,38 +70,34 @@ void Stage::prepare(const ProgramStep& step) {
   if (begins_gradients) parts_.sync->prepare_gradients(parts_.stream, action.chunk);
 }
 
+void Stage::communicate(const ProgramStep& step) {
+  const Action& action = step.action();
+  if (action.kind == ActionKind::send_receive) exchange(step);
+  if (action.kind == ActionKind::gather_weights) parts_.sync->start_gather(parts_.stream, action.chunk);
+  if (action.kind == ActionKind::release_weights) parts_.sync->release_weights(action.chunk);
+  if (action.kind == ActionKind::reduce_bucket) parts_.sync->reduce_rest(parts_.stream, action.bucket);
+}
+
 void Stage::compute(const ProgramStep& step) {
-  if (step.action().kind == ActionKind::forward) {
-    forward(step);
+  model::Chunk& chunk = chunk_of(step);
+  const Action& action = step.action();
+  if (action.kind == ActionKind::backward_weight) {
+    chunk.backward_weight(parts_.stream, step.operands().slot);
+  } else if (action.kind != ActionKind::forward) {
+    chunk.backward(context(step), pass(step));
   } else {
-    backward(step);
+    if (step.training) {
+      chunk.forward(context(step), pass(step));
+    } else {
+      chunk.evaluate(context(step), pass(step));
+    }
+    if (chunk.part().has_head)
+      ops::sum(parts_.stream, {.x = losses_, .total = loss_sum_, .adds = action.micro_batch > 0});
   }
 }
 
-void Stage::forward(const ProgramStep& step) {
-  model::Chunk& chunk = chunk_of(step);
-  if (step.training) {
-    chunk.forward(context(step), pass(step));
-  } else {
-    chunk.evaluate(context(step), pass(step));
-  }
-  const bool is_first = step.action().micro_batch == 0;
-  if (chunk.part().has_head) ops::sum(parts_.stream, {.x = losses_, .total = loss_sum_, .adds = !is_first});
-}
-
-void Stage::backward(const ProgramStep& step) {
-  model::Chunk& chunk = chunk_of(step);
-  switch (step.action().kind) {
-    case ActionKind::backward_weight:
-      chunk.backward_weight(parts_.stream, step.operands().slot);
-      break;
-    case ActionKind::backward_input:
-      chunk.backward_input(context(step), pass(step));
-      break;
-    default:
-      chunk.backward(context(step), pass(step));
-      break;
-  }
+void Stage::replay(const ProgramStep& step) {
+  recorded(step).run(parts_.stream, [&] { compute(step); });
 }
 
 RecordedWork& Stage::recorded(const ProgramStep& step) {
@@ -182,6 +151,7 @@ int64_t Stage::deferred_bytes() const {
 
 model::Context Stage::context(const ProgramStep& step) const {
   const DeviceBatch& batch = batches_[step.operands().batch];
+  const bool defers = step.action().kind == ActionKind::backward_input;
   return {.stream = parts_.stream,
           .scratch = parts_.scratch,
           .batch = parts_.program.shape.batch,
@@ -202,6 +172,7 @@ model::Context Stage::context(const ProgramStep& step) const {
                      .sequence_parallel = parts_.layout.sequence_parallel,
                      .kv_heads = parts_.groups.kv_heads.get()},
           .samples = {.group = parts_.groups.context.get(), .split = parts_.split},
+          .deferred = defers ? chunk_of(step).deferred(step.operands().slot) : nullptr,
           .traffic = traffic(step)};
 }
 
@@ -247,7 +218,9 @@ void Stage::rehearse(const data::MicroBatch& example) {
       const ProgramStep step{.program = program, .index = 0, .training = true};
       chunks_[chunk]->forward(alone(step), pass(step));
       if (parts_.program.defers_products) {
-        chunks_[chunk]->backward_input(alone(step), pass(step));
+        model::Context deferring = alone(step);
+        deferring.deferred = chunks_[chunk]->deferred(0);
+        chunks_[chunk]->backward(deferring, pass(step));
         chunks_[chunk]->backward_weight(parts_.stream, 0);
       } else {
         chunks_[chunk]->backward(alone(step), pass(step));

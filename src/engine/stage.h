@@ -47,7 +47,13 @@ class Stage {
  public:
   explicit Stage(const StageParts& parts);
 
-  void act(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches);
+  // Of each action first: what it waits for, and the samples that it needs on the device.
+  void prepare(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches);
+  // Then the action itself: one that computes, or any other. What is recorded is replayed instead of computed.
+  void compute(const ProgramStep& step);
+  void communicate(const ProgramStep& step);
+  bool is_recorded(const ProgramStep& step) const { return records_ && traffic(step).sync == nullptr; }
+  void replay(const ProgramStep& step);
   // After the last action of a program: every message has been sent and received.
   void finish();
   // Every operation of a step on `example`, without other stages: for choices that are made by trying, and for shadows,
@@ -63,18 +69,16 @@ class Stage {
   void set_recording(bool on) { records_ = on && may_record_; }
 
  private:
-  void compute(const ProgramStep& step);
-  void forward(const ProgramStep& step);
-  void backward(const ProgramStep& step);
   void exchange(const ProgramStep& step);
-  void prepare(const ProgramStep& step);
+  // What a pass waits for before it begins.
+  void prepare_pass(const ProgramStep& step);
   // A pass that waits for other ranks layer by layer cannot be recorded.
   parallel::LayerTraffic traffic(const ProgramStep& step) const;
   bool weights_arrive(const ProgramStep& step) const;
 
   model::Context context(const ProgramStep& step) const;
   model::Pass pass(const ProgramStep& step) const;
-  model::Chunk& chunk_of(const ProgramStep& step) { return *chunks_[static_cast<size_t>(step.action().chunk)]; }
+  model::Chunk& chunk_of(const ProgramStep& step) const { return *chunks_[static_cast<size_t>(step.action().chunk)]; }
   data::MicroBatch share(const data::MicroBatch& micro_batch) const;
   Tensor stream_buffer(int64_t number) const { return number < 0 ? Tensor() : buffers_[static_cast<size_t>(number)]; }
 

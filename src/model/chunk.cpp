@@ -62,11 +62,6 @@ void Chunk::backward(const Context& context, const Pass& pass) {
   context.traffic.after_backward(context.stream, kEmbeddingLayer);
 }
 
-void Chunk::backward_input(Context context, const Pass& pass) {
-  context.deferred = slot_of(pass.slot).deferred.get();
-  backward(context, pass);
-}
-
 void Chunk::backward_weight(Stream& stream, int64_t slot) {
   const TraceRange range("backward, weights");
   slot_of(slot).deferred->run(stream);

@@ -47,11 +47,11 @@ class Chunk {
 
   // With the head: losses, and its gradients on the way, since its logits are not kept.
   void forward(const Context& context, const Pass& pass);
-  // Gradients of everything but the head, of a micro batch that went forward.
+  // Gradients of everything but the head, of a micro batch that went forward. With the slot's deferred() in the context
+  // only what the chunk before waits for; backward_weight() is then what is left.
   void backward(const Context& context, const Pass& pass);
-  // The same in two halves: what the chunk before waits for, then what is left.
-  void backward_input(Context context, const Pass& pass);
   void backward_weight(Stream& stream, int64_t slot);
+  DeferredProducts* deferred(int64_t slot) const { return slot_of(slot).deferred.get(); }
   // Losses alone.
   void evaluate(const Context& context, const Pass& pass);
 
