@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/accepts.h"
-#include "cli/launch/launch_plan.h"
+#include "cli/launch/launch_draft.h"
 #include "cli/launch/launch_verbs.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -53,16 +53,16 @@ void require_not_running(const launch::Launch& launch) {
   }
 }
 
-void note_doubts(const LaunchPlan& plan, const launch::Cluster& cluster) {
-  for (const std::string& warning : cluster.warnings(plan.launch)) observe::log_warning(warning);
-  for (const std::string& what : plan.unchecked)
+void note_doubts(const LaunchDraft& draft, const launch::Cluster& cluster) {
+  for (const std::string& warning : cluster.warnings(draft.launch)) observe::log_warning(warning);
+  for (const std::string& what : draft.unchecked)
     observe::log_warning(
         fmt::format("not checked, since this machine does not see it yet: {}; the job looks for it first", what));
 }
 
-int submit(const LaunchPlan& plan, const launch::Cluster& cluster) {
-  const launch::Launch& launch = plan.launch;
-  if (plan.is_complete) {
+int submit(const LaunchDraft& draft, const launch::Cluster& cluster) {
+  const launch::Launch& launch = draft.launch;
+  if (draft.is_complete) {
     std::cout << fmt::format("{}: the run in {} is complete, there is nothing to launch\n", launch.name,
                              launch.run_directory.string());
     return kExitComplete;
@@ -87,34 +87,34 @@ int submit(const LaunchPlan& plan, const launch::Cluster& cluster) {
 }
 
 int run_launch(const LaunchOptions& options) {
-  LaunchPlan plan = plan_launch(options);
+  LaunchDraft draft = draft_launch(options);
   const auto cluster = launch::make_cluster(options.kind);
-  const std::vector<std::string> more = cluster->problems(plan.launch);
-  plan.problems.insert(plan.problems.end(), more.begin(), more.end());
+  const std::vector<std::string> more = cluster->problems(draft.launch);
+  draft.problems.insert(draft.problems.end(), more.begin(), more.end());
   if (!options.render && !options.diff && !options.values) {
     const std::vector<std::string> obstacles = cluster->obstacles();
-    plan.problems.insert(plan.problems.end(), obstacles.begin(), obstacles.end());
+    draft.problems.insert(draft.problems.end(), obstacles.begin(), obstacles.end());
     if (obstacles.empty()) {
-      const std::vector<std::string> refusals = cluster->refusals(plan.launch);
-      plan.problems.insert(plan.problems.end(), refusals.begin(), refusals.end());
+      const std::vector<std::string> refusals = cluster->refusals(draft.launch);
+      draft.problems.insert(draft.problems.end(), refusals.begin(), refusals.end());
     }
   }
-  refuse(plan.problems);
-  note_doubts(plan, *cluster);
+  refuse(draft.problems);
+  note_doubts(draft, *cluster);
   if (options.values) {
-    std::cout << launch::chart_values(plan.launch);
+    std::cout << launch::chart_values(draft.launch);
     return kExitComplete;
   }
   if (options.render) {
-    std::cout << cluster->render(plan.launch);
+    std::cout << cluster->render(draft.launch);
     return kExitComplete;
   }
-  if (options.diff) return print_difference(plan.launch, *cluster);
+  if (options.diff) return print_difference(draft.launch, *cluster);
   if (options.check) {
-    std::cout << cluster->check(plan.launch) << "\n";
+    std::cout << cluster->check(draft.launch) << "\n";
     return kExitComplete;
   }
-  return submit(plan, *cluster);
+  return submit(draft, *cluster);
 }
 
 void add_options(CLI::App& verb, const std::shared_ptr<LaunchOptions>& options) {

@@ -43,11 +43,11 @@ std::vector<std::string> without_input(const std::vector<std::string>& arguments
 
 class Stages {
  public:
-  Stages(const LaunchOptions& options, const launch::Storage& storage, LaunchPlan& plan)
-      : options_(options), storage_(storage), plan_(plan) {}
+  Stages(const LaunchOptions& options, const launch::Storage& storage, LaunchDraft& draft)
+      : options_(options), storage_(storage), draft_(draft) {}
 
   void add(const LaunchedVerb& verb) {
-    std::vector<Stage>& stages = plan_.launch.stages;
+    std::vector<Stage>& stages = draft_.launch.stages;
     Stage stage{.name = name_of(verb, stages), .verb = verb.verb, .arguments = verb.arguments};
     if (verb.work == Work::workers) {
       const int64_t nodes = std::max<int64_t>(1, options_.nodes);
@@ -74,8 +74,8 @@ class Stages {
     if (found != 2 || used != static_cast<int>(size.size()) || nodes < 1 || workers < 1)
       return problem("--stage '{}': write NAME=NODESxWORKERS, for example tokenize=4x32", text);
     std::vector<std::string> names;
-    for (size_t i = 0; i < plan_.launch.stages.size(); ++i) {
-      Stage& stage = plan_.launch.stages[i];
+    for (size_t i = 0; i < draft_.launch.stages.size(); ++i) {
+      Stage& stage = draft_.launch.stages[i];
       names.push_back(stage.name);
       if (stage.name != name) continue;
       if (verbs[i].work == Work::single && nodes * workers > 1)
@@ -93,7 +93,7 @@ class Stages {
  private:
   template <class... Values>
   void problem(fmt::format_string<Values...> text, Values&&... values) {
-    plan_.problems.push_back(fmt::format(text, std::forward<Values>(values)...));
+    draft_.problems.push_back(fmt::format(text, std::forward<Values>(values)...));
   }
 
   bool is_made_before(const fs::path& file) const {
@@ -109,7 +109,7 @@ class Stages {
         const auto here = storage_.seen_here(file);
         if (is_made_before(file)) continue;
         if (!here) {
-          plan_.unchecked.push_back(file);
+          draft_.unchecked.push_back(file);
         } else if (std::error_code error; !fs::is_regular_file(*here, error)) {
           problem("{}: {} {} does not exist", name, option, file);
         }
@@ -126,10 +126,10 @@ class Stages {
     for (const std::string& pattern : patterns) {
       const auto seen = storage_.seen_here(pattern);
       if (!seen) {
-        plan_.unchecked.push_back(pattern);
+        draft_.unchecked.push_back(pattern);
         return;
       }
-      same_paths = same_paths && *seen == (plan_.launch.work_directory / pattern).lexically_normal();
+      same_paths = same_paths && *seen == (draft_.launch.work_directory / pattern).lexically_normal();
       here.push_back(seen->string());
     }
     try {
@@ -144,7 +144,7 @@ class Stages {
 
   void freeze(const std::vector<data::InputFile>& files, Stage& stage) {
     launch::LaunchFile list{.name = stage.name + ".inputs", .text = ""};
-    if (storage_.seen_here(plan_.launch.folder_in_job) != plan_.launch.folder) return;  // tasks could not read it
+    if (storage_.seen_here(draft_.launch.folder_in_job) != draft_.launch.folder) return;  // tasks could not read it
     for (const data::InputFile& file : files) {
       const std::string name = file.path.string();
       if (name.find('\n') != std::string::npos || name.ends_with('\r'))
@@ -152,13 +152,13 @@ class Stages {
       list.text += name + "\n";
     }
     stage.arguments = without_input(stage.arguments);
-    stage.arguments.insert(stage.arguments.begin(), {"--input-list", plan_.launch.folder_in_job + "/" + list.name});
-    plan_.launch.files.push_back(std::move(list));
+    stage.arguments.insert(stage.arguments.begin(), {"--input-list", draft_.launch.folder_in_job + "/" + list.name});
+    draft_.launch.files.push_back(std::move(list));
   }
 
   const LaunchOptions& options_;
   const launch::Storage& storage_;
-  LaunchPlan& plan_;
+  LaunchDraft& draft_;
   std::vector<fs::path> outputs_;  // folders that the stages so far write
 };
 
@@ -173,11 +173,11 @@ bool are_stages(const std::vector<LaunchedVerb>& verbs, const std::string& kind)
   return kind == "slurm" && are_data && (verbs.size() > 1 || verbs.front().work == Work::workers);
 }
 
-void plan_stages(const std::vector<LaunchedVerb>& verbs, const LaunchOptions& options, const launch::Storage& storage,
-                 LaunchPlan& plan) {
-  launch::Launch& launch = plan.launch;
+void draft_stages(const std::vector<LaunchedVerb>& verbs, const LaunchOptions& options, const launch::Storage& storage,
+                  LaunchDraft& draft) {
+  launch::Launch& launch = draft.launch;
   launch.work = Work::workers;
-  Stages stages(options, storage, plan);
+  Stages stages(options, storage, draft);
   for (const LaunchedVerb& verb : verbs) stages.add(verb);
   for (const std::string& size : options.stages) stages.resize(size, verbs);
   launch.nodes = 1;
@@ -189,7 +189,7 @@ void plan_stages(const std::vector<LaunchedVerb>& verbs, const LaunchOptions& op
   launch.verb = {"data"};
   launch.arguments.assign(options.command.begin() + 1, options.command.end());
   if (options.chain > 1)
-    plan.problems.emplace_back("--chain is for training: stages of data go on by launching them again");
+    draft.problems.emplace_back("--chain is for training: stages of data go on by launching them again");
 }
 
 }  // namespace megalith::cli

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/launch/launch_plan.h"
+#include "cli/launch/launch_draft.h"
 #include "cli/launch/launch_words.h"
 #include "launch/storage.h"
 
@@ -13,9 +13,9 @@ namespace megalith::cli {
 // several verbs that are none.
 bool are_stages(const std::vector<LaunchedVerb>& verbs, const std::string& kind);
 
-// Adds the stages to the plan, what is wrong with them, and the list of the first one's inputs to the launch's files:
+// Adds the stages to the draft, what is wrong with them, and the list of the first one's inputs to the launch's files:
 // all tasks must see the same. The launch has its folder.
-void plan_stages(const std::vector<LaunchedVerb>& verbs, const LaunchOptions& options, const launch::Storage& storage,
-                 LaunchPlan& plan);
+void draft_stages(const std::vector<LaunchedVerb>& verbs, const LaunchOptions& options, const launch::Storage& storage,
+                  LaunchDraft& draft);
 
 }  // namespace megalith::cli

@@ -1,4 +1,4 @@
-#include "cli/launch/launch_plan.h"
+#include "cli/launch/launch_draft.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,17 +56,17 @@ std::vector<LaunchedVerb> understand_verbs(const std::vector<std::string>& comma
   return verbs;
 }
 
-class Planner {
+class Drafter {
  public:
-  explicit Planner(const LaunchOptions& options)
+  explicit Drafter(const LaunchOptions& options)
       : options_(options),
         verbs_(understand_verbs(options.command)),
         verb_(verbs_.front()),
         profile_(profile_of(options)),
         storage_(profile_, fs::current_path()) {}
 
-  LaunchPlan plan() && {
-    launch::Launch& launch = plan_.launch;
+  LaunchDraft draft() && {
+    launch::Launch& launch = draft_.launch;
     launch.verb = verb_.verb;
     launch.profile = profile_;
     launch.work = verb_.work;
@@ -75,24 +75,24 @@ class Planner {
     launch.saves = verb_.train && !verb_.train->compile_only;
     launch.time_limit = launch::parse_slurm_time(options_.time).value_or(0);
     if (options_.kind == "local" && !options_.time.empty() && launch.time_limit == 0)
-      plan_.problems.push_back(
+      draft_.problems.push_back(
           fmt::format("the time limit '{}' is none: write 90 (minutes), 90:00 or 1:30:00", options_.time));
     for (const std::string& name : options_.after) add_after(name);
     const bool has_stages = are_stages(verbs_, options_.kind);
     if (!has_stages && (options_.array > 0 || !options_.stages.empty()))
-      plan_.problems.emplace_back("--array and --stage are for verbs of data that divide their work");
+      draft_.problems.emplace_back("--array and --stage are for verbs of data that divide their work");
     if (verb_.train) {
-      plan_training();
+      draft_training();
     } else if (has_stages) {
       set_run_folder(verbs_.size() > 1 ? "data" : fmt::format("{}", fmt::join(verb_.verb, "-")));
-      plan_stages(verbs_, options_, storage_, plan_);
+      draft_stages(verbs_, options_, storage_, draft_);
     } else {
-      plan_other_verb();
+      draft_other_verb();
     }
     launch::check_name(launch.name);
     launch.number = launch::launches_in(launch.folder) + 1;
     if (on_kubernetes()) settle_pod_folder();
-    return std::move(plan_);
+    return std::move(draft_);
   }
 
  private:
@@ -100,7 +100,7 @@ class Planner {
 
   // Storage that only the pods see remembers earlier launches of the name, which this machine cannot put away.
   void settle_pod_folder() {
-    launch::Launch& launch = plan_.launch;
+    launch::Launch& launch = draft_.launch;
     launch.job_sees_folder = storage_.seen_here(run_in_job_).has_value();
     if (!storage_.is_mounted(run_in_job_)) {
       launch.folder_in_job.clear();
@@ -110,14 +110,14 @@ class Planner {
   }
 
   void set_folder(const std::string& name, const fs::path& run_directory) {
-    launch::Launch& launch = plan_.launch;
+    launch::Launch& launch = draft_.launch;
     launch.name = options_.name.empty() ? name : options_.name;
     launch.run_directory = run_directory;
     launch.folder = run_directory / "launch" / launch.name;
   }
 
-  void plan_other_verb() {
-    launch::Launch& launch = plan_.launch;
+  void draft_other_verb() {
+    launch::Launch& launch = draft_.launch;
     const std::string name = fmt::format("{}", fmt::join(verb_.verb, "-"));
     launch.nodes = std::max<int64_t>(1, options_.nodes);
     launch.ranks_per_node = options_.ranks > 0 ? options_.ranks : std::max<int64_t>(1, verb_.nproc);
@@ -128,18 +128,18 @@ class Planner {
     launch.arguments = launch::without_nproc(verb_.arguments);
     set_run_folder(name);
     if (launch.work == launch::Work::single && (launch.nodes > 1 || launch.ranks_per_node > 1))
-      plan_.problems.push_back(fmt::format("`{}` is one process: leave --nodes and --ranks-per-node out", name));
+      draft_.problems.push_back(fmt::format("`{}` is one process: leave --nodes and --ranks-per-node out", name));
   }
 
   void set_run_folder(const std::string& name) {
     set_folder(name, fs::current_path() / "runs" / (options_.name.empty() ? name : options_.name));
-    see_folder(plan_.launch.run_directory);
+    see_folder(draft_.launch.run_directory);
   }
 
   // Where the program sees the folder. Without an image that is where this machine does.
   void see_folder(const fs::path& run_in_job) {
     run_in_job_ = run_in_job;
-    plan_.launch.folder_in_job = (run_in_job / "launch" / plan_.launch.name).string();
+    draft_.launch.folder_in_job = (run_in_job / "launch" / draft_.launch.name).string();
   }
 
   config::Run load_run(int64_t nodes, int64_t ranks) const {
@@ -149,8 +149,8 @@ class Planner {
     return config.load();
   }
 
-  void plan_training() {
-    launch::Launch& launch = plan_.launch;
+  void draft_training() {
+    launch::Launch& launch = draft_.launch;
     const config::Run recipe = verb_.train->config.load();
     launch.nodes = options_.nodes > 0 ? options_.nodes : recipe.trainer.num_nodes;
     launch.ranks_per_node = options_.ranks > 0 ? options_.ranks
@@ -164,7 +164,7 @@ class Planner {
     run.exp_manager.explicit_log_dir = run_in_job.string();
     const auto run_here = storage_.seen_here(run_in_job);
     if (!run_here && !is_left_to_pods(run_in_job)) {
-      plan_.problems.push_back(fmt::format(
+      draft_.problems.push_back(fmt::format(
           "the run directory {} is not on storage that {}: mount it, for example with --set mounts[0].{} --set "
           "mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
           run_in_job.string(), on_kubernetes() ? "the pods see" : "this machine sees",
@@ -173,8 +173,8 @@ class Planner {
     set_folder(run.name + (verb_.train->compile_only ? "-compile" : ""), run_here.value_or(run_in_job));
     if (!run_here && on_kubernetes()) {
       // What this machine remembers of the launch.
-      plan_.launch.run_directory = fs::current_path() / "runs" / plan_.launch.name;
-      plan_.launch.folder = plan_.launch.run_directory / "launch" / plan_.launch.name;
+      draft_.launch.run_directory = fs::current_path() / "runs" / draft_.launch.name;
+      draft_.launch.folder = draft_.launch.run_directory / "launch" / draft_.launch.name;
     }
     see_folder(run_in_job);
     find_tracker(run);
@@ -186,7 +186,7 @@ class Planner {
   bool is_left_to_pods(const fs::path& path) const { return on_kubernetes() && storage_.is_mounted(path); }
 
   void set_arguments(const config::Run& run) {
-    launch::Launch& launch = plan_.launch;
+    launch::Launch& launch = draft_.launch;
     const std::string folder = on_kubernetes() ? launch::kFilesInPod : launch.folder_in_job;
     launch.files = copies_of(verb_.train->config.files);
     std::vector<std::string> names;
@@ -198,35 +198,35 @@ class Planner {
   }
 
   void find_tracker(const config::Run& run) {
-    if (!plan_.launch.saves || !run.exp_manager.create_checkpoint_callback) return;
+    if (!draft_.launch.saves || !run.exp_manager.create_checkpoint_callback) return;
     const fs::path checkpoints = train::tiers_of(run, 0).persistent;
     if (is_left_to_pods(checkpoints)) return;
     if (const auto here = storage_.seen_here(checkpoints)) {
-      plan_.launch.tracker = *here / checkpoint::kTrackerName;
+      draft_.launch.tracker = *here / checkpoint::kTrackerName;
       return;
     }
-    plan_.problems.push_back(
+    draft_.problems.push_back(
         fmt::format("the checkpoints of {} are not on storage that this machine sees: mount it, so that the job can "
                     "tell whether it made progress",
                     checkpoints.string()));
   }
 
   void check_run(const config::Run& run) {
-    const launch::Launch& launch = plan_.launch;
+    const launch::Launch& launch = draft_.launch;
     const launch::TrainingCheck check = launch::check_training(run, launch.nodes * launch.ranks_per_node, storage_,
                                                                /*files_come_later=*/!launch.after.empty());
-    plan_.problems.insert(plan_.problems.end(), check.problems.begin(), check.problems.end());
-    plan_.unchecked = check.unchecked;
+    draft_.problems.insert(draft_.problems.end(), check.problems.begin(), check.problems.end());
+    draft_.unchecked = check.unchecked;
     const int64_t gpus = launch.profile.number("gpus_per_node");
     if (run.trainer.accelerator != config::Accelerator::cpu && gpus > 0 && launch.ranks_per_node > gpus) {
-      plan_.problems.push_back(fmt::format("{} ranks per node do not fit the {} GPUs of a node of {} (gpus_per_node)",
-                                           launch.ranks_per_node, gpus, launch.profile.name()));
+      draft_.problems.push_back(fmt::format("{} ranks per node do not fit the {} GPUs of a node of {} (gpus_per_node)",
+                                            launch.ranks_per_node, gpus, launch.profile.name()));
     }
     if (verb_.train->compile_only || !fs::exists(launch.run_directory / "hparams.yaml")) return;
     const observe::RunHistory history = observe::read_run_history(launch.run_directory);
-    plan_.is_complete = history.complete() && history.last_step.value_or(-1) + 1 >= run.trainer.max_steps;
-    if (!run.exp_manager.resume_if_exists && !plan_.is_complete) {
-      plan_.problems.push_back(
+    draft_.is_complete = history.complete() && history.last_step.value_or(-1) + 1 >= run.trainer.max_steps;
+    if (!run.exp_manager.resume_if_exists && !draft_.is_complete) {
+      draft_.problems.push_back(
           fmt::format("{} already holds a run; continue it with exp_manager.resume_if_exists=true or choose another "
                       "exp_manager.explicit_log_dir",
                       launch.run_directory.string()));
@@ -240,7 +240,7 @@ class Planner {
     const auto ending = before.ending();
     if (ending && ending->code == 0) return;
     if (ending) user_error("--after {}: it has ended with exit code {}: {}", name, ending->code, ending->reason);
-    plan_.launch.after.insert(plan_.launch.after.end(), before.ids.begin(), before.ids.end());
+    draft_.launch.after.insert(draft_.launch.after.end(), before.ids.begin(), before.ids.end());
   }
 
   const LaunchOptions& options_;
@@ -249,7 +249,7 @@ class Planner {
   launch::Profile profile_;
   launch::Storage storage_;
   fs::path run_in_job_;
-  LaunchPlan plan_;
+  LaunchDraft draft_;
 };
 
 }  // namespace
@@ -269,8 +269,8 @@ launch::Profile profile_of(const LaunchOptions& options) {
   return profile;
 }
 
-LaunchPlan plan_launch(const LaunchOptions& options) {
-  return Planner(options).plan();
+LaunchDraft draft_launch(const LaunchOptions& options) {
+  return Drafter(options).draft();
 }
 
 }  // namespace megalith::cli

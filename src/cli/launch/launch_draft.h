@@ -26,7 +26,7 @@ struct LaunchOptions {
   std::vector<std::string> command;
 };
 
-struct LaunchPlan {
+struct LaunchDraft {
   launch::Launch launch;
   std::vector<std::string> problems;   // why it cannot run
   std::vector<std::string> unchecked;  // what this machine cannot see
@@ -37,6 +37,6 @@ struct LaunchPlan {
 launch::Profile profile_of(const LaunchOptions& options);
 
 // From the command line to a launch, with every reason why it cannot run that can be found without asking the cluster.
-LaunchPlan plan_launch(const LaunchOptions& options);
+LaunchDraft draft_launch(const LaunchOptions& options);
 
 }  // namespace megalith::cli
