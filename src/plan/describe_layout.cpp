@@ -68,6 +68,18 @@ std::string describe_groups(const engine::StageRequest& request, int rank) {
   return text;
 }
 
+// What this rank computes in one step.
+std::string describe_operations(const StepWork& work) {
+  const auto line = [&](const char* name, ops::OpKind kind) {
+    const StepWork::Sum sum = work.sum(kind);
+    const std::string amount = kind == ops::OpKind::memory ? bytes_in_words(sum.bytes) + " read and written"
+                                                           : fmt::format("{:.4e} FLOPs", sum.flops);
+    return fmt::format("  {:<14} {:>14}, {}\n", name, counted(sum.calls, "call"), amount);
+  };
+  return "operations of a step\n" + line("GEMMs", ops::OpKind::product) + line("attention", ops::OpKind::attention) +
+         line("others", ops::OpKind::memory);
+}
+
 // What this rank puts into the calls of one step.
 std::string describe_traffic(const StepWork& work) {
   if (work.traffic.empty()) return {};
@@ -130,14 +142,15 @@ std::string describe_rank(const engine::StageRequest& request, int64_t rank) {
   }
   const auto number = static_cast<int>(rank);
   const Rehearsal rehearsal(request);
+  const StepWork work = rehearsal.work_of(rank);
   const parallel::Coordinates place = Mesh(layout).coordinates_of(number);
   return fmt::format("rank             {} of {}: tensor {} of {}, context {} of {}, data {} of {}, stage {} of {}\n",
                      rank, layout.world(), place.tp, layout.tensor, place.cp, layout.context, place.dp, layout.data,
                      place.pp, layout.pipeline) +
          "works with ranks\n" + describe_groups(request, number) +
          fmt::format("layers           {}\n", layers_of_stage(request, place.pp)) +
-         describe_parameters(request, number) + rehearsal.memory_of(rank).table.to_text() +
-         describe_traffic(rehearsal.work_of(rank));
+         describe_parameters(request, number) + rehearsal.memory_of(rank).table.to_text() + describe_operations(work) +
+         describe_traffic(work);
 }
 
 std::string describe_model(const config::Run& run, int64_t vocabulary) {
@@ -152,6 +165,9 @@ std::string describe_model(const config::Run& run, int64_t vocabulary) {
   text += '\n';
   text += fmt::format("FLOPs per sample {:.10e} (causal {:.10e})\n", cost::model_flops_per_sample(run.model, padded),
                       cost::causal_flops_per_sample(run.model, padded));
+  const StepFlops step = flops_of_step(request);
+  text += fmt::format("FLOPs of a step  {:.4e} in GEMMs, {:.4e} in attention, on all ranks, recompute included\n",
+                      step.gemms, step.attention);
   const WorstRank worst = memory_of_worst_rank(request);
   if (request.layout.world() > 1) text += describe_layout(request);
   if (request.layout.pipeline > 1) text += fmt::format("largest rank     of stage {}\n", worst.stage);

@@ -5,6 +5,7 @@
 
 #include "comm/shadow/shadow_world.h"
 #include "core/words.h"
+#include "parallel/schedule/schedule.h"
 
 namespace megalith::plan {
 
@@ -117,10 +118,14 @@ StepWork Rehearsal::work_of(int64_t rank) const {
   return work;
 }
 
-double StepWork::flops(ops::OpKind kind) const {
-  double sum = 0.0;
+StepWork::Sum StepWork::sum(ops::OpKind kind) const {
+  Sum sum;
   for (const Operation& operation : operations) {
-    if (operation.cost.kind == kind) sum += operation.cost.flops * static_cast<double>(operation.calls);
+    if (operation.cost.kind != kind) continue;
+    const auto calls = static_cast<double>(operation.calls);
+    sum.calls += operation.calls;
+    sum.flops += operation.cost.flops * calls;
+    sum.bytes += operation.cost.bytes * calls;
   }
   return sum;
 }
@@ -132,6 +137,24 @@ RankMemory memory_of_rank(const engine::StageRequest& request, int64_t rank) {
 MemoryTable memory_of_stage(const engine::StageRequest& request, int64_t stage) {
   const Rehearsal rehearsal(request);
   return rehearsal.memory_of(rehearsal.first_rank_of(stage)).table;
+}
+
+// The ranks of a stage compute alike, and each micro batch costs the same: as many as fill the pipeline are enough.
+StepFlops flops_of_step(const engine::StageRequest& request) {
+  engine::StageRequest fewer = request;
+  if (parallel::schedule_problem(request.layout, request.layout.pipeline).empty())
+    fewer.micro_batches = std::min(request.micro_batches, request.layout.pipeline);
+  fewer.ramp_micro_batches.clear();
+  const Rehearsal rehearsal(fewer);
+  const double share = static_cast<double>(request.layout.world() / request.layout.pipeline) *
+                       (static_cast<double>(request.micro_batches) / static_cast<double>(fewer.micro_batches));
+  StepFlops flops;
+  for (int64_t stage = 0; stage < request.layout.pipeline; ++stage) {
+    const StepWork work = rehearsal.work_of(rehearsal.first_rank_of(stage));
+    flops.gemms += share * work.sum(ops::OpKind::product).flops;
+    flops.attention += share * work.sum(ops::OpKind::attention).flops;
+  }
+  return flops;
 }
 
 WorstRank memory_of_worst_rank(const engine::StageRequest& request) {

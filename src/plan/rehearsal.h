@@ -29,7 +29,12 @@ struct StepWork {
   std::vector<Traffic> traffic;
 
   // Of all operations of a kind.
-  double flops(ops::OpKind kind) const;
+  struct Sum {
+    int64_t calls = 0;
+    double flops = 0.0;
+    double bytes = 0.0;
+  };
+  Sum sum(ops::OpKind kind) const;
 };
 
 // Ranks of a layout before they run: the engine itself, on shadows. Nothing is allocated and nothing computed; the
@@ -55,6 +60,13 @@ data::MicroBatch example_batch(const engine::StageRequest& request, Documents do
 
 RankMemory memory_of_rank(const engine::StageRequest& request, int64_t rank);
 MemoryTable memory_of_stage(const engine::StageRequest& request, int64_t stage);
+
+// What all ranks compute in one training step, recompute included.
+struct StepFlops {
+  double gemms = 0.0;
+  double attention = 0.0;  // what the causal mask leaves, the scores of backward included
+};
+StepFlops flops_of_step(const engine::StageRequest& request);
 
 struct WorstRank {
   int64_t stage = 0;

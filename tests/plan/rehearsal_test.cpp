@@ -147,8 +147,8 @@ TEST(Rehearsal, FlopsOfAllRanksAreThoseOfTheDefinition) {
     const Rehearsal rehearsal(request);
     for (int64_t rank = 0; rank < layout.world(); ++rank) {
       const StepWork work = rehearsal.work_of(rank);
-      gemms += work.flops(ops::OpKind::product);
-      attention += work.flops(ops::OpKind::attention);
+      gemms += work.sum(ops::OpKind::product).flops;
+      attention += work.sum(ops::OpKind::attention).flops;
     }
     const int64_t weights = c.layers * (c.hidden * c.qkv_width() + c.query_width() * c.hidden + 2 * c.hidden * c.ffn) +
                             c.padded_vocabulary * c.hidden;
@@ -157,6 +157,9 @@ TEST(Rehearsal, FlopsOfAllRanksAreThoseOfTheDefinition) {
     const int64_t seen = request.length * (request.length + 1) / 2;
     const double forward = 4.0 * static_cast<double>(samples * c.layers * c.query_width() * seen);
     EXPECT_EQ(attention, 3.5 * forward);
+    const StepFlops step = flops_of_step(request);
+    EXPECT_EQ(step.gemms, gemms);
+    EXPECT_EQ(step.attention, attention);
   }
 }
 

@@ -81,7 +81,8 @@ void profile(engine::Engine& engine, const config::Run& run, const BenchStepOpti
   result.operations = profile_ops(engine.stream(), [&] {
     engine.run_step({.weight = batch.total_weight, .learning_rate = run.model.optim.lr}, batch.micro_batches);
   });
-  result.floor_seconds = floor_seconds(result.operations, result.copy_bytes_per_second);
+  const plan::StepWork work = plan::Rehearsal(engine.options().stage).work_of(0);
+  result.floor_seconds = floor_seconds(work, result.operations, result.copy_bytes_per_second);
 }
 
 }  // namespace

@@ -75,9 +75,15 @@ std::vector<OpLine> profile_ops(Stream& stream, const std::function<void()>& bod
   return lines;
 }
 
-double floor_seconds(const std::vector<OpLine>& lines, double copy_bytes_per_second) {
+double floor_seconds(const plan::StepWork& work, const std::vector<OpLine>& lines, double copy_bytes_per_second) {
   double sum = 0.0;
-  for (const OpLine& line : lines) sum += static_cast<double>(line.calls) * floor_of_call(line, copy_bytes_per_second);
+  for (const plan::StepWork::Operation& operation : work.operations) {
+    const auto line = std::find_if(lines.begin(), lines.end(), [&](const OpLine& one) {
+      return one.name == operation.name && one.cost.shape == operation.cost.shape;
+    });
+    MEGALITH_CHECK(line != lines.end(), "{} {} is rehearsed, but no step ran it", operation.name, operation.cost.shape);
+    sum += static_cast<double>(operation.calls) * floor_of_call(*line, copy_bytes_per_second);
+  }
   return sum;
 }
 

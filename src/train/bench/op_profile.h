@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "plan/rehearsal.h"
 
 namespace megalith::train {
 
@@ -19,9 +20,9 @@ struct OpLine {
 // whose contents it leaves as garbage.
 std::vector<OpLine> profile_ops(Stream& stream, const std::function<void()>& body);
 
-// The least time that the work could take: products and attention as fast as each alone, all else at the rate of a
-// copy.
-double floor_seconds(const std::vector<OpLine>& lines, double copy_bytes_per_second);
+// The least time that a rehearsed step could take: products and attention as fast as `lines` have each alone, all else
+// at the rate of a copy.
+double floor_seconds(const plan::StepWork& work, const std::vector<OpLine>& lines, double copy_bytes_per_second);
 double sum_of_seconds(const std::vector<OpLine>& lines);
 
 // Bytes read and written per second when a large tensor is copied.

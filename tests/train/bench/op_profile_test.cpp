@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "expect_error.h"
 #include "ops/elementwise.h"
 
 namespace megalith::train {
@@ -36,6 +37,20 @@ TEST_F(OpProfile, CountsCallsOfEachShape) {
     EXPECT_EQ(line.cost.bytes, is_large ? 4000.0 : 40.0);
     EXPECT_GT(line.seconds, 0.0);
   }
+}
+
+TEST_F(OpProfile, TheFloorIsThatOfTheRehearsedStep) {
+  using ops::OpKind;
+  const std::vector<OpLine> lines = {
+      {.name = "gemm", .cost = {.kind = OpKind::product, .bytes = 100.0, .shape = "a"}, .calls = 9, .seconds = 0.5},
+      {.name = "gemm", .cost = {.kind = OpKind::product, .bytes = 100.0, .shape = "b"}, .calls = 9, .seconds = 0.25},
+      {.name = "fill", .cost = {.kind = OpKind::memory, .bytes = 20.0, .shape = "a"}, .calls = 9, .seconds = 7.0}};
+  plan::StepWork work{.operations = {{.name = "gemm", .cost = lines[0].cost, .calls = 2},
+                                     {.name = "gemm", .cost = lines[1].cost, .calls = 1},
+                                     {.name = "fill", .cost = lines[2].cost, .calls = 3}}};
+  EXPECT_EQ(floor_seconds(work, lines, 10.0), 2 * 0.5 + 0.25 + 3 * 2.0);
+  work.operations[1].cost.shape = "c";
+  expect_error(ErrorKind::internal, {"gemm c is rehearsed"}, [&] { floor_seconds(work, lines, 10.0); });
 }
 
 TEST_F(OpProfile, CallsThatAreAlikeTakeTurns) {
