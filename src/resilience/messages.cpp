@@ -38,8 +38,5 @@ const char* name_of(OrderKind kind) {
 std::optional<Tier> tier_named(std::string_view name) {
   return value_of<Tier>(kTierWords, name);
 }
-std::optional<OrderKind> order_named(std::string_view name) {
-  return value_of<OrderKind>(kOrderWords, name);
-}
 
 }  // namespace megalith::resilience

@@ -200,7 +200,6 @@ enum class OrderKind : uint8_t {
 };
 constexpr int kOrderKinds = 10;
 const char* name_of(OrderKind kind);
-std::optional<OrderKind> order_named(std::string_view name);
 
 // A node that holds steps, and where it serves them.
 struct Holder {

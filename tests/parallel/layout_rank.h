@@ -2,7 +2,7 @@
 
 #include "comm/local/local_world.h"
 #include "core/rng.h"
-#include "parallel/placement/placement_bytes.h"
+#include "parallel/placement_bytes.h"
 #include "parallel/replica_sync.h"
 #include "parallel/transformer_table.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "parallel/placement/placement_bytes.h"
+#include "parallel/placement_bytes.h"
 #include "parallel/recipe_layouts.h"
 
 namespace megalith::parallel::testing {

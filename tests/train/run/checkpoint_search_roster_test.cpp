@@ -6,7 +6,6 @@
 #include "expect_error.h"
 #include "temp_dir.h"
 #include "train/run/checkpoint_search.h"
-#include "train/run/named_step.h"
 
 namespace megalith::train {
 namespace {
@@ -65,7 +64,7 @@ class SearchUnderARoster : public ::testing::Test {
 
   void expect_not_loaded(CheckpointSearch search, int64_t step, const std::vector<std::string>& words) const {
     const std::string message = error_of(ErrorKind::io, [&] { search.next(); });
-    EXPECT_EQ(step_not_loaded(message), step) << message;
+    if (step >= 0) expect_parts(message, {fmt::format("cannot go on from step {}: ", step)});
     expect_parts(message, words);
   }
 

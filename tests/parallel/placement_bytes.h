@@ -1,12 +1,20 @@
-#include "parallel/placement/placement_bytes.h"
+#pragma once
 
 #include "core/arena.h"
 #include "ops/optimizer.h"
+#include "parallel/placement/placement.h"
 #include "parallel/placement/store_layout.h"
 
-namespace megalith::parallel {
+namespace megalith::parallel::testing {
 
-namespace {
+// What a rank's arenas must hold for its parameters, to the byte.
+struct PlacementBytes {
+  int64_t weights = 0;
+  int64_t gradients = 0;
+  int64_t remainders = 0;  // what bf16 weights lack of their masters; 0 for other weights
+  int64_t moments = 0;
+  int64_t update_table = 0;  // tiles and scalars of the optimizer
+};
 
 template <class Rows>
 int64_t tiles_of(const Placement& placement, const std::vector<Rows>& all) {
@@ -18,7 +26,7 @@ int64_t tiles_of(const Placement& placement, const std::vector<Rows>& all) {
   return tiles;
 }
 
-int64_t table_bytes(const Placement& placement, int64_t replica) {
+inline int64_t table_bytes(const Placement& placement, int64_t replica) {
   const int64_t updated = tiles_of(placement, placement.optimizer_shard(replica));
   const int64_t counted = tiles_of(placement, placement.rows_in_norm(replica));
   const auto bytes = [](int64_t count, int64_t size) { return round_up(count * size, Arena::kAlignment); };
@@ -26,9 +34,7 @@ int64_t table_bytes(const Placement& placement, int64_t replica) {
          bytes(counted, size_of(DType::f64)) + bytes(1, sizeof(ops::UpdateScalars));
 }
 
-}  // namespace
-
-PlacementBytes bytes_of(const Placement& placement, DType compute, int64_t replica) {
+inline PlacementBytes bytes_of(const Placement& placement, DType compute, int64_t replica) {
   const DType main = main_dtype(compute);
   const StoreLayout layout(placement, compute, replica);
   PlacementBytes bytes{.weights = layout.weight_bytes(),
@@ -44,4 +50,4 @@ PlacementBytes bytes_of(const Placement& placement, DType compute, int64_t repli
   return bytes;
 }
 
-}  // namespace megalith::parallel
+}  // namespace megalith::parallel::testing
