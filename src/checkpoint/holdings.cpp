@@ -10,8 +10,8 @@
 
 #include "checkpoint/file_names.h"
 #include "checkpoint/store.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 
 namespace megalith::checkpoint {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/lineage.h"
-#include "checkpoint/part_store.h"
+#include "checkpoint/nodes/part_store.h"
 
 namespace megalith::checkpoint {
 

@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "checkpoint/file_names.h"
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 
 namespace megalith::checkpoint {
 

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "checkpoint/format/shard_image.h"
-#include "checkpoint/part_store.h"
-#include "checkpoint/peer_copies.h"
+#include "checkpoint/nodes/part_store.h"
+#include "checkpoint/nodes/peer_copies.h"
 #include "checkpoint/store.h"
 #include "comm/store/board.h"
 #include "core/process/status_page.h"

@@ -27,7 +27,7 @@ struct FleetEnvironment {
   std::string node;    // MEGALITH_NODE: this node's own name, whichever ranks it has
   // MEGALITH_LINEAGE, "1:none,2:20": of every roster so far. The last one is this generation's, MEGALITH_GENERATION.
   std::vector<GenerationStart> generations;
-  // MEGALITH_HOLDERS_FILE: nodes that others may read from (checkpoint/remote_holders.h). Empty: none.
+  // MEGALITH_HOLDERS_FILE: nodes that others may read from (checkpoint/nodes/remote_holders.h). Empty: none.
   std::filesystem::path holders_file;
 
   int64_t generation() const { return generations.back().generation; }

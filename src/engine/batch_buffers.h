@@ -7,7 +7,7 @@
 #include "core/device.h"
 #include "core/stream.h"
 #include "data/batch.h"
-#include "ops/row_order.h"
+#include "ops/vocabulary/row_order.h"
 
 namespace megalith::engine {
 

@@ -13,7 +13,7 @@
 #include "config/suggest.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/process/file_lock.h"
 #include "launch/ranks/secret.h"
 
 namespace megalith::launch {

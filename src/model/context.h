@@ -6,7 +6,7 @@
 #include "core/stream.h"
 #include "model/deferred_products.h"
 #include "ops/dropout.h"
-#include "ops/row_order.h"
+#include "ops/vocabulary/row_order.h"
 #include "parallel/context_split.h"
 #include "parallel/replica_sync.h"
 #include "parallel/tensor_region.h"

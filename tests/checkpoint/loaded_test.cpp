@@ -5,7 +5,7 @@
 #include <map>
 
 #include "checkpoint/example_ranks.h"
-#include "checkpoint/part_store.h"
+#include "checkpoint/nodes/part_store.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 

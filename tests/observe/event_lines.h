@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/clock.h"
-#include "core/digest.h"
+#include "core/hash/digest.h"
 
 namespace megalith::test {
 

@@ -5,8 +5,8 @@
 #include "expect_error.h"
 #include "ops/activation.h"
 #include "ops/attention.h"
-#include "ops/embedding.h"
 #include "ops/op_test.h"
+#include "ops/vocabulary/embedding.h"
 
 namespace megalith::ops::testing {
 namespace {

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "ops/cases/cross_entropy.h"
-#include "ops/cross_entropy.h"
 #include "ops/op_test.h"
+#include "ops/vocabulary/cross_entropy.h"
 
 // Ranks that divide the columns, one after the other on one device.
 

@@ -1,4 +1,4 @@
-#include "ops/cross_entropy.h"
+#include "ops/vocabulary/cross_entropy.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "ops/embedding.h"
+#include "ops/vocabulary/embedding.h"
 
 #include "ops/cases/embedding.h"
 #include "ops/op_test.h"

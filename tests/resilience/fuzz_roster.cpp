@@ -1,8 +1,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 #include "resilience/record/roster.h"
 
 namespace {

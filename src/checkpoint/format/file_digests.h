@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/digest.h"
+#include "core/hash/digest.h"
 #include "core/thread_pool.h"
 
 namespace megalith::checkpoint {

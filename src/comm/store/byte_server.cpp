@@ -7,8 +7,8 @@
 
 #include "comm/store/store_proof.h"
 #include "core/clock.h"
-#include "core/crypto.h"
 #include "core/error.h"
+#include "core/hash/crypto.h"
 
 namespace megalith::comm {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "comm/store/store_proof.h"
-#include "core/crypto.h"
 #include "core/error.h"
+#include "core/hash/crypto.h"
 
 namespace megalith::comm {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/crypto.h"
+#include "core/hash/crypto.h"
 
 namespace megalith::comm {
 

@@ -14,8 +14,8 @@
 #include "comm/store/store_proof.h"
 #include "comm/store/store_table.h"
 #include "core/clock.h"
-#include "core/crypto.h"
 #include "core/error.h"
+#include "core/hash/crypto.h"
 
 namespace megalith::comm {
 

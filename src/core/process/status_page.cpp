@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "core/clock.h"
-#include "core/digest.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "core/process/process_facts.h"
 #include "core/process/status_page_bytes.h"
 #include "core/process/status_reader.h"

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "core/crypto.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/hash/crypto.h"
+#include "core/process/file_lock.h"
 #include "data/download/http_answer.h"
 
 namespace megalith::data {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "core/thread_pool.h"
 #include "data/files/indexed_dataset.h"
 #include "data/files/token_scan.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 #include "data/files/mapped_file.h"
 
 namespace megalith::data {

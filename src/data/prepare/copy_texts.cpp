@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/hash/digest.h"
+#include "core/process/file_lock.h"
 #include "data/prepare/prepare_config.h"
 #include "data/prepare/read/batch_reader.h"
 #include "data/prepare/read/long_document.h"

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/hash/digest.h"
+#include "core/process/file_lock.h"
 #include "data/files/indexed_dataset.h"
 #include "data/prepare/prepare_config.h"
 #include "data/prepare/read/input_list.h"

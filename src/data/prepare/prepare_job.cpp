@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/hash/digest.h"
+#include "core/process/file_lock.h"
 #include "data/prepare/parquet_file.h"
 #include "data/prepare/prepare_config.h"
 

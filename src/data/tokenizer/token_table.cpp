@@ -4,8 +4,8 @@
 #include <bit>
 #include <limits>
 
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 
 namespace megalith::data {
 

@@ -1,8 +1,8 @@
 #include "data/tokenizer/tokenizer_files.h"
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 
 namespace megalith::data::files {
 

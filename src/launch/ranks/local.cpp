@@ -14,8 +14,8 @@
 
 #include "comm/store/socket.h"
 #include "core/clock.h"
-#include "core/crypto.h"
 #include "core/error.h"
+#include "core/hash/crypto.h"
 #include "core/process/exit_codes.h"
 #include "core/process/stop_signals.h"
 #include "launch/ranks/boot.h"

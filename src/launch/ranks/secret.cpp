@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "config/environment/variables.h"
-#include "core/crypto.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash/crypto.h"
 
 namespace megalith::launch {
 

@@ -1,6 +1,6 @@
 #include "model/layers/embedding.h"
 
-#include "ops/embedding.h"
+#include "ops/vocabulary/embedding.h"
 
 namespace megalith::model {
 

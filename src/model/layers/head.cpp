@@ -1,8 +1,8 @@
 #include "model/layers/head.h"
 
 #include "comm/communicator.h"
-#include "ops/cross_entropy.h"
 #include "ops/gemm.h"
+#include "ops/vocabulary/cross_entropy.h"
 
 namespace megalith::model {
 

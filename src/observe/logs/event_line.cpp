@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/digest.h"
+#include "core/hash/digest.h"
 #include "observe/logs/timestamp.h"
 
 namespace megalith::observe {

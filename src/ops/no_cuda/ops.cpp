@@ -1,9 +1,7 @@
 #include "ops/activation.h"
 #include "ops/attention.h"
-#include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
-#include "ops/embedding.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
 #include "ops/operands/quantize.h"
@@ -11,6 +9,8 @@
 #include "ops/optimizer.h"
 #include "ops/rope.h"
 #include "ops/step_scalars.h"
+#include "ops/vocabulary/cross_entropy.h"
+#include "ops/vocabulary/embedding.h"
 
 #define MEGALITH_NO_CUDA(name, Arguments)                                                                             \
   void name(Stream&, const Arguments&) {                                                                              \

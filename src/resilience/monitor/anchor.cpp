@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/process/file_lock.h"
 #include "core/process/stop_signals.h"
 #include "launch/ranks/start_process.h"
 #include "resilience/monitor/ends.h"

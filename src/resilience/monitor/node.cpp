@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "checkpoint/holdings.h"
-#include "checkpoint/remote_holders.h"
+#include "checkpoint/nodes/remote_holders.h"
 #include "config/fleet_environment.h"
 #include "config/load.h"
 #include "config/validate.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/part_server.h"
+#include "checkpoint/nodes/part_server.h"
 #include "resilience/monitor/monitor_logic.h"
 #include "resilience/monitor/node_processes.h"
 #include "resilience/record/control_directory.h"

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <sstream>
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "resilience/control_socket.h"
 
 namespace megalith::resilience {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "checkpoint/format/strict_json.h"
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 
 namespace megalith::resilience {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/part_store.h"
-#include "checkpoint/peers.h"
-#include "checkpoint/remote_holders.h"
+#include "checkpoint/nodes/part_store.h"
+#include "checkpoint/nodes/peers.h"
+#include "checkpoint/nodes/remote_holders.h"
 #include "comm/world.h"
 #include "core/error.h"
 #include "train/run/tiers.h"

@@ -18,7 +18,7 @@
 #include "observe/sinks/megatron_line.h"
 #include "observe/sinks/prometheus.h"
 #include "observe/sinks/queued_sink.h"
-#include "observe/sinks/tensorboard.h"
+#include "observe/sinks/tensorboard/tensorboard.h"
 
 namespace megalith::train {
 

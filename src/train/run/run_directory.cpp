@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/file_lock.h"
+#include "core/process/file_lock.h"
 #include "core/process/host.h"
 #include "train/run/rosters.h"
 

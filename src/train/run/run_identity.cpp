@@ -11,7 +11,7 @@
 
 #include "checkpoint/file_names.h"
 #include "checkpoint/lineage.h"
-#include "checkpoint/part_store.h"
+#include "checkpoint/nodes/part_store.h"
 #include "core/error.h"
 
 namespace megalith::train {

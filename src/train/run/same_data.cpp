@@ -7,8 +7,8 @@
 
 #include "config/derived.h"
 #include "config/load.h"
-#include "core/digest.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "data/files/indexed_dataset.h"
 #include "data/order/blend.h"
 #include "train/run/run_files.h"

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "checkpoint/file_names.h"
-#include "core/digest.h"
 #include "core/error.h"
-#include "core/file_lock.h"
+#include "core/hash/digest.h"
+#include "core/process/file_lock.h"
 #include "train/run/run_directory.h"
 
 namespace megalith::train {

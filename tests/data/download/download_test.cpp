@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/crypto.h"
+#include "core/hash/crypto.h"
 #include "data/data_testing.h"
 
 namespace megalith::data {

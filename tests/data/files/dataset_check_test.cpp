@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "core/digest.h"
+#include "core/hash/digest.h"
 #include "data/data_testing.h"
 #include "data/files/dataset_info.h"
 #include "data/write_dataset.h"

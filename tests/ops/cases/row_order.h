@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/cases/op_case.h"
-#include "ops/row_order.h"
+#include "ops/vocabulary/row_order.h"
 
 namespace megalith::ops::testing {
 

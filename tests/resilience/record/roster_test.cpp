@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/digest.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "expect_error.h"
 #include "resilience/simulation/fake_directory.h"
 #include "temp_dir.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/example_ranks.h"
-#include "checkpoint/part_server.h"
+#include "checkpoint/nodes/part_server.h"
 #include "comm/local/local_world.h"
 #include "expect_error.h"
 #include "temp_dir.h"

@@ -2,8 +2,8 @@
 
 #include <fstream>
 
-#include "checkpoint/part_server.h"
-#include "checkpoint/remote_holders.h"
+#include "checkpoint/nodes/part_server.h"
+#include "checkpoint/nodes/remote_holders.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 #include "train/run/rosters.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/file_lock.h"
+#include "core/process/file_lock.h"
 #include "temp_dir.h"
 
 namespace megalith::train {

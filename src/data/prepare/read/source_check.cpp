@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/digest.h"
 #include "core/error.h"
+#include "core/hash/digest.h"
 #include "data/prepare/encode_pipeline.h"
 #include "data/prepare/prepare_config.h"
 #include "data/prepare/prepare_job.h"

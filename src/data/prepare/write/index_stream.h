@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/digest.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 #include "data/prepare/write/shard_index.h"
 
 namespace megalith::data {

@@ -1,9 +1,9 @@
 #include "data/prepare/write/shard_journal.h"
 
-#include "core/digest.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file_lock.h"
+#include "core/hash/digest.h"
+#include "core/process/file_lock.h"
 
 namespace megalith::data {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "core/digest.h"
+#include "core/hash/digest.h"
 #include "data/prepare/write/shard_index.h"
 #include "data/prepare/write/shard_journal.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/digest.h"
+#include "core/hash/digest.h"
 
 namespace megalith::data {
 

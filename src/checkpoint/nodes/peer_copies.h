@@ -1,7 +1,7 @@
 #pragma once
 
-#include "checkpoint/part_store.h"
-#include "checkpoint/peers.h"
+#include "checkpoint/nodes/part_store.h"
+#include "checkpoint/nodes/peers.h"
 
 namespace megalith::checkpoint {
 

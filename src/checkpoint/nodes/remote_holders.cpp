@@ -1,4 +1,4 @@
-#include "checkpoint/remote_holders.h"
+#include "checkpoint/nodes/remote_holders.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "checkpoint/file_names.h"
-#include "checkpoint/part_server.h"
-#include "checkpoint/served_bytes.h"
+#include "checkpoint/nodes/part_server.h"
+#include "checkpoint/nodes/served_bytes.h"
 #include "config/fleet_environment.h"
-#include "core/digest.h"
 #include "core/file.h"
+#include "core/hash/digest.h"
 
 namespace megalith::checkpoint {
 

@@ -1,4 +1,4 @@
-#include "checkpoint/part_server.h"
+#include "checkpoint/nodes/part_server.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "checkpoint/example_ranks.h"
-#include "checkpoint/remote_holders.h"
-#include "core/digest.h"
+#include "checkpoint/nodes/remote_holders.h"
+#include "core/hash/digest.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 

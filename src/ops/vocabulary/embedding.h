@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/row_order.h"
+#include "ops/vocabulary/row_order.h"
 
 namespace megalith::ops {
 

@@ -1,4 +1,4 @@
-#include "observe/sinks/tensorboard.h"
+#include "observe/sinks/tensorboard/tensorboard.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "observe/files.h"
-#include "observe/sinks/tfrecord.h"
+#include "observe/sinks/tensorboard/tfrecord.h"
 #include "temp_dir.h"
 
 namespace megalith::observe {

@@ -1,4 +1,4 @@
-#include "core/file_lock.h"
+#include "core/process/file_lock.h"
 
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "checkpoint/served_bytes.h"
+#include "checkpoint/nodes/served_bytes.h"
 
 namespace megalith::checkpoint {
 

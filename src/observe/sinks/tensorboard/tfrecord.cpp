@@ -1,4 +1,4 @@
-#include "observe/sinks/tfrecord.h"
+#include "observe/sinks/tensorboard/tfrecord.h"
 
 #include <array>
 #include <bit>

@@ -10,7 +10,7 @@ struct XXH3_state_s;
 
 namespace megalith {
 
-// XXH3, which finds accidents (torn writes, flipped bits), not forgeries: for those see core/crypto.h.
+// XXH3, which finds accidents (torn writes, flipped bits), not forgeries: for those see core/hash/crypto.h.
 
 uint64_t hash64(std::span<const std::byte> bytes, uint64_t seed = 0);
 inline uint64_t hash64(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "observe/sinks/tensorboard.h"
+#include "observe/sinks/tensorboard/tensorboard.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include "core/metric_names.h"
 #include "core/process/host.h"
 #include "observe/sinks/megatron_line.h"
-#include "observe/sinks/tensorboard_fields.h"
-#include "observe/sinks/tensorboard_rewind.h"
-#include "observe/sinks/tfrecord.h"
+#include "observe/sinks/tensorboard/tensorboard_fields.h"
+#include "observe/sinks/tensorboard/tensorboard_rewind.h"
+#include "observe/sinks/tensorboard/tfrecord.h"
 
 namespace megalith::observe {
 

@@ -1,4 +1,4 @@
-#include "ops/row_order.h"
+#include "ops/vocabulary/row_order.h"
 
 namespace megalith::ops {
 

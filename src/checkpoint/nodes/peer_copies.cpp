@@ -1,4 +1,4 @@
-#include "checkpoint/peer_copies.h"
+#include "checkpoint/nodes/peer_copies.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "core/digest.h"
+#include "core/hash/digest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "checkpoint/part_server.h"
+#include "checkpoint/nodes/part_server.h"
 
 #include <cstring>
 #include <memory>
 #include <set>
 
 #include "checkpoint/file_names.h"
-#include "checkpoint/served_bytes.h"
-#include "core/digest.h"
+#include "checkpoint/nodes/served_bytes.h"
+#include "core/hash/digest.h"
 
 namespace megalith::checkpoint {
 

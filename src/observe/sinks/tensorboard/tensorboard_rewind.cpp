@@ -1,4 +1,4 @@
-#include "observe/sinks/tensorboard_rewind.h"
+#include "observe/sinks/tensorboard/tensorboard_rewind.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "observe/sinks/log_files.h"
-#include "observe/sinks/tensorboard_fields.h"
-#include "observe/sinks/tfrecord.h"
+#include "observe/sinks/tensorboard/tensorboard_fields.h"
+#include "observe/sinks/tensorboard/tfrecord.h"
 
 namespace megalith::observe {
 

@@ -1,4 +1,4 @@
-#include "ops/embedding.h"
+#include "ops/vocabulary/embedding.h"
 
 #include <algorithm>
 

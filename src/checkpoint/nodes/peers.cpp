@@ -1,8 +1,8 @@
-#include "checkpoint/peers.h"
+#include "checkpoint/nodes/peers.h"
 
 #include <charconv>
 
-#include "checkpoint/served_bytes.h"
+#include "checkpoint/nodes/served_bytes.h"
 #include "core/error.h"
 
 namespace megalith::checkpoint {

@@ -1,4 +1,4 @@
-#include "core/crypto.h"
+#include "core/hash/crypto.h"
 
 #include <fmt/ranges.h>
 #include <openssl/crypto.h>

@@ -1,4 +1,4 @@
-#include "checkpoint/part_store.h"
+#include "checkpoint/nodes/part_store.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "core/crypto.h"
+#include "core/hash/crypto.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
