@@ -59,11 +59,11 @@ int64_t document_room(const StageRequest& request, const StageProgram& made) {
 }  // namespace
 
 StagePrograms::StagePrograms(const StageRequest& request)
-    : request_(request), evaluation_(parallel::evaluation_schedules(request.layout, request.micro_batches)) {
+    : request_(request), evaluation_(parallel::evaluation_stages(request.layout, request.micro_batches)) {
   if (!request.training) return;
-  training_ = parallel::pipeline_schedules(request.layout, request.micro_batches);
+  training_ = parallel::pipeline_stages(request.layout, request.micro_batches);
   for (const int64_t micro_batches : request.ramp_micro_batches)
-    ramp_.emplace(micro_batches, parallel::pipeline_schedules(request.layout, micro_batches));
+    ramp_.emplace(micro_batches, parallel::pipeline_stages(request.layout, micro_batches));
 }
 
 StageProgram StagePrograms::of_stage(int64_t stage, const std::vector<int64_t>& chunks_of_buckets) const {
@@ -79,22 +79,21 @@ StageProgram StagePrograms::of_stage(int64_t stage, const std::vector<int64_t>& 
                           .has_head = stage == layout.pipeline - 1 && chunk == layout.chunks - 1});
   }
   const parallel::PipelinePosition position{.stage = stage, .stages = layout.pipeline, .chunks = layout.chunks};
-  const auto number = static_cast<size_t>(stage);
   const WeightLife life = weight_life(layout);
   if (request_.training) {
     // A rank alone has nobody to reduce with.
     const std::vector<int64_t> reduced = layout.world() == 1 ? std::vector<int64_t>{} : chunks_of_buckets;
-    const auto program_of = [&](const std::vector<parallel::Schedule>& schedules) {
-      return make_step_program(with_data_parallel(schedules[number], life, reduced), position);
+    const auto program_of = [&](const parallel::StageSchedules& schedules) {
+      return make_step_program(with_data_parallel(schedules.of_stage(stage), life, reduced), position);
     };
-    made.training = program_of(training_);
+    made.training = program_of(*training_);
     for (const auto& [micro_batches, schedules] : ramp_) made.ramp.emplace(micro_batches, program_of(schedules));
   }
   made.document_room = document_room(request_, made);
   made.orders_rows = request_.device == Device::cuda && request_.training && made.parts.front().has_embedding;
   made.defers_products = request_.training && layout.schedule == parallel::PipelineSchedule::zero_bubble;
   // Without backward nothing is reduced.
-  made.evaluation = make_step_program(with_data_parallel(evaluation_[number], life, {}), position);
+  made.evaluation = make_step_program(with_data_parallel(evaluation_.of_stage(stage), life, {}), position);
   return made;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "model/chunk.h"
@@ -8,6 +9,7 @@
 #include "parallel/placement/placement.h"
 #include "parallel/schedule/data_parallel_actions.h"
 #include "parallel/schedule/step_program.h"
+#include "parallel/schedule/transfers.h"
 
 namespace megalith::engine {
 
@@ -53,7 +55,7 @@ struct StageProgram {
   const parallel::StepProgram& of_step(size_t micro_batches) const;
 };
 
-// Programs of some or all stages of a layout, whose schedules are made once.
+// Programs of some or all stages of a layout, whose orders are found once.
 class StagePrograms {
  public:
   explicit StagePrograms(const StageRequest& request);
@@ -62,9 +64,9 @@ class StagePrograms {
 
  private:
   StageRequest request_;
-  std::vector<parallel::Schedule> training_;
-  std::vector<parallel::Schedule> evaluation_;
-  std::map<int64_t, std::vector<parallel::Schedule>> ramp_;
+  std::optional<parallel::StageSchedules> training_;  // absent where nothing is trained
+  parallel::StageSchedules evaluation_;
+  std::map<int64_t, parallel::StageSchedules> ramp_;
 };
 
 }  // namespace megalith::engine

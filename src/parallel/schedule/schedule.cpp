@@ -49,17 +49,17 @@ std::string schedule_problem(const Layout& layout, int64_t micro_batches) {
   return "";
 }
 
-std::vector<Schedule> pipeline_schedules(const Layout& layout, int64_t micro_batches) {
+StageSchedules pipeline_stages(const Layout& layout, int64_t micro_batches) {
   const std::string problem = schedule_problem(layout, micro_batches);
   if (!problem.empty()) user_error("{}", problem);
-  if (layout.pipeline == 1) return {single_stage_schedule(micro_batches, layout.chunks)};
+  if (layout.pipeline == 1) return StageSchedules({single_stage_schedule(micro_batches, layout.chunks)});
   std::vector<Schedule> orders;
   for (int64_t stage = 0; stage < layout.pipeline; ++stage)
     orders.push_back(pipeline_order(layout, stage, micro_batches));
-  return with_transfers(orders);
+  return StageSchedules(std::move(orders));
 }
 
-std::vector<Schedule> evaluation_schedules(const Layout& layout, int64_t micro_batches) {
+StageSchedules evaluation_stages(const Layout& layout, int64_t micro_batches) {
   // Blocks of as many micro batches as there are stages fill the pipeline, whatever the number of chunks.
   Schedule order;
   for (int64_t begin = 0; begin < micro_batches; begin += layout.pipeline) {
@@ -69,8 +69,15 @@ std::vector<Schedule> evaluation_schedules(const Layout& layout, int64_t micro_b
         order.push_back({.kind = ActionKind::forward, .chunk = chunk, .micro_batch = i});
     }
   }
-  const std::vector<Schedule> orders(static_cast<size_t>(layout.pipeline), order);
-  return layout.pipeline == 1 ? orders : with_transfers(orders);
+  return StageSchedules(std::vector<Schedule>(static_cast<size_t>(layout.pipeline), order));
+}
+
+std::vector<Schedule> pipeline_schedules(const Layout& layout, int64_t micro_batches) {
+  return pipeline_stages(layout, micro_batches).all();
+}
+
+std::vector<Schedule> evaluation_schedules(const Layout& layout, int64_t micro_batches) {
+  return evaluation_stages(layout, micro_batches).all();
 }
 
 }  // namespace megalith::parallel
