@@ -138,6 +138,8 @@ class Validator {
     if (optimizer == OptimizerName::distributed_fused_adam || optimizer == OptimizerName::mcore_distributed_optim)
       m.wrap_with_zero = true;
     if (m.fsdp) m.wrap_with_zero = true;
+    // Public recipes set both formats; NeMo asks for this one first.
+    if (m.fp8 && m.fp8_e4m3) m.fp8_hybrid = false;
   }
 
   std::map<std::string_view, std::string> texts_of_keys() {
@@ -231,10 +233,8 @@ class Validator {
   void fp8() {
     const auto& m = run_.model;
     if (!m.fp8) return;
-    if (m.fp8_hybrid == m.fp8_e4m3) {
-      problems_.add("`model.fp8` needs one of model.fp8_hybrid and model.fp8_e4m3: {} set",
-                    m.fp8_hybrid ? "both are" : "none is");
-    }
+    if (!m.fp8_hybrid && !m.fp8_e4m3)
+      problems_.add("`model.fp8` needs one of model.fp8_hybrid and model.fp8_e4m3: none is set");
     if (run_.trainer.accelerator == Accelerator::gpu && run_.trainer.precision == Precision::fp32) {
       problems_.add("`model.fp8` on a GPU needs trainer.precision=bf16 for all that is not fp8, not {}",
                     word_of(run_.trainer.precision));

@@ -50,12 +50,8 @@ TEST(NemoFiles, RunAsTheyAreOrAreRefusedForATrueReason) {
     if (!holds(line, ".yaml")) continue;
     ++files;
     const bool experts = holds(line, "mixtral");
-    const bool fp8 = holds(line, "fp8.yaml") || holds(line, "dgxc_gpt3");
     if (experts) {
       EXPECT_TRUE(holds(line, "refused") && holds(line, "mixture-of-experts")) << line;
-    } else if (fp8) {
-      const bool names_both_formats = holds(line, "llama3-1-70b");
-      EXPECT_TRUE(holds(line, names_both_formats ? "fp8_hybrid and model.fp8_e4m3: both are set" : "runs")) << line;
     } else {
       EXPECT_TRUE(holds(line, "runs") && holds(line, "parameters")) << line;
     }

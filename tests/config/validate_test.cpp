@@ -200,7 +200,6 @@ TEST(Validate, BadConfigsSayWhatAndWhatToDo) {
       {{"name=a/b"}, {"`name`='a/b'"}},
       {{"model.rope_scaling.factor=0.5"}, {"model.rope_scaling.factor"}},
       {{"model.fp8=true"}, {"model.fp8` needs one of", "fp8_hybrid", "fp8_e4m3", "none is set"}},
-      {{"model.fp8=true", "model.fp8_hybrid=true", "model.fp8_e4m3=true"}, {"both are set"}},
       {{"model.fp8=true", "model.fp8_hybrid=true", "trainer.accelerator=gpu", "trainer.precision=32"},
        {"model.fp8` on a GPU needs trainer.precision=bf16", "not 32"}},
       {{"model.fp8=true", "model.fp8_hybrid=true", "model.hidden_size=72", "model.ffn_hidden_size=64"},
@@ -233,6 +232,9 @@ TEST(Validate, NemosNamesForWhatIsHere) {
   EXPECT_EQ(run.model.rope_scaling.low_freq_factor, 1.0);
   EXPECT_EQ(run.model.rope_scaling.high_freq_factor, 4.0);
   EXPECT_EQ(run.model.rope_scaling.old_context_len, 8192);
+  const config::Run both_formats = valid({"model.fp8=true", "model.fp8_hybrid=true", "model.fp8_e4m3=true"});
+  EXPECT_TRUE(both_formats.model.fp8_e4m3);
+  EXPECT_FALSE(both_formats.model.fp8_hybrid);
   EXPECT_TRUE(run.model.wrap_with_zero);
   EXPECT_EQ(valid({"model.position_embedding_type=rope", "model.scale_positional_embedding=true",
                    "model.rope_scaling.factor=32"})
