@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace megalith::cli {
 
@@ -29,9 +29,11 @@ std::string text_of(const std::string& line, const std::string& place) {
 
 std::string whole_text(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) user_error("cannot read prompts from {}: it is no file", file);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) {
+    user_error("cannot read prompts from {}: it is no file; --prompts-file - reads them from standard input", file);
+  }
+  return read_text(file);
 }
 
 bool is_blank(const std::string& line) {

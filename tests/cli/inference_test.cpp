@@ -102,6 +102,7 @@ TEST_F(Inference, WhatCannotBeUsedIsRefusedInPlainWords) {
       {generate + "--prompt 'much more than sixteen bytes'",
        {"the prompt has 28 tokens, the model reads 16 at once", "much more than"}},
       {generate + "--prompts-file nowhere.txt", {"nowhere.txt"}},
+      {generate + "--prompts-file /dev/zero", {"/dev/zero: it is no file", "standard input"}},
       {generate + "--prompts-file blank.txt", {"blank.txt holds no prompt"}},
       {generate + "--prompts-file broken.jsonl", {"broken.jsonl:2", "\"prompt\""}},
       {generate + "</dev/null", {"standard input holds no prompt", "--prompt ''"}},
