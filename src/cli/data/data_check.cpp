@@ -69,10 +69,10 @@ void check_expectations(const Options& options, const std::vector<data::CheckRep
 }
 
 std::string describe(const data::CheckReport& report) {
-  std::string text = fmt::format("{}: {} documents, {} tokens of {}", report.prefix, report.documents, report.tokens,
-                                 report.token_type);
+  std::string text = fmt::format("{}: {}, {} of {}", report.prefix, counted(report.documents, "document"),
+                                 counted(report.tokens, "token"), report.token_type);
   if (report.largest_id >= 0) text += fmt::format(", largest id {}", report.largest_id);
-  if (report.encoded_again > 0) text += fmt::format(", {} documents encoded again", report.encoded_again);
+  if (report.encoded_again > 0) text += fmt::format(", {} encoded again", counted(report.encoded_again, "document"));
   if (!report.has_sidecar) text += ", no sidecar to compare with";
   return text;
 }
@@ -126,7 +126,7 @@ int run_check(const Options& options) {
                            counted(documents, "document"), counted(tokens, "token"), monotonic_seconds() - begin);
   if (!problems.empty()) {
     for (const std::string& problem : problems) std::cerr << "problem: " << problem << "\n";
-    data_error("{} problems found", problems.size());
+    data_error("{} found", counted(std::ssize(problems), "problem"));
   }
   for (const std::string& directory : directories) {
     std::cout << fmt::format("Dataset generation completed successfully at: {}\n", directory);

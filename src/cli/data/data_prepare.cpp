@@ -6,6 +6,7 @@
 #include "cli/data/data_options.h"
 #include "cli/data/data_verbs.h"
 #include "core/error.h"
+#include "core/words.h"
 
 namespace megalith::cli {
 
@@ -30,8 +31,9 @@ void print_summary(const data::PrepareSummary& summary, const std::string& made_
   print_outputs(summary.prefixes);
   std::cout << fmt::format("tokenizer: {}\n", made_with);
   for (const auto& [key, counts] : summary.keys) {
-    std::cout << fmt::format("{}: {} documents ({} empty), {} tokens from {} bytes of text", key, counts.documents,
-                             counts.empty_documents, counts.tokens, counts.text_bytes);
+    std::cout << fmt::format("{}: {} ({} empty), {} from {} of text", key, counted(counts.documents, "document"),
+                             counts.empty_documents, counted(counts.tokens, "token"),
+                             counted(counts.text_bytes, "byte"));
     if (counts.filtered > 0) std::cout << fmt::format(", {} filtered out", counts.filtered);
     if (counts.special_texts > 0) std::cout << fmt::format(", {} special strings", counts.special_texts);
     std::cout << '\n';
@@ -39,9 +41,9 @@ void print_summary(const data::PrepareSummary& summary, const std::string& made_
   if (!summary.keys.empty()) print_skipped(summary.keys[0].counts.skipped);
   const std::string before =
       summary.shards_before == 0 ? "" : fmt::format(", {} of them before this run", summary.shards_before);
-  std::cout << fmt::format("complete: {} of {} shard{}{}; {:.1f} s, {:.1f} MB/s\n", summary.shards,
-                           summary.shards_in_all, summary.shards_in_all == 1 ? "" : "s", before,
-                           summary.progress.seconds, summary.progress.bytes_per_second() / 1e6);
+  std::cout << fmt::format("complete: {} of {}{}; {:.1f} s, {:.1f} MB/s\n", summary.shards,
+                           counted(summary.shards_in_all, "shard"), before, summary.progress.seconds,
+                           summary.progress.bytes_per_second() / 1e6);
 }
 
 int run_prepare(Options options) {

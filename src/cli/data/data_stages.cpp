@@ -56,8 +56,9 @@ int run_copy(CopyVerb options, Make&& make) {
   copy.warn = [&line](const std::string& warning) { line.warn(warning); };
   const data::CopyCounts counts = make(options);
   line.end();
-  std::cout << fmt::format("{} files ({} were there before), {} lines, {} bytes of text from {} bytes", counts.outputs,
-                           counts.outputs_before, counts.lines, counts.bytes_out, counts.bytes_in);
+  std::cout << fmt::format("{} ({} were there before), {}, {} bytes of text from {} bytes",
+                           counted(counts.outputs, "file"), counts.outputs_before, counted(counts.lines, "line"),
+                           counts.bytes_out, counts.bytes_in);
   if (counts.filtered > 0) std::cout << fmt::format(", {} lines filtered out", counts.filtered);
   std::cout << '\n';
   print_skipped(counts.skipped);

@@ -8,6 +8,7 @@
 #include "cli/data/data_options.h"
 #include "cli/data/data_verbs.h"
 #include "core/error.h"
+#include "core/words.h"
 #include "data/prepare/read/input_list.h"
 
 namespace megalith::cli {
@@ -26,10 +27,10 @@ void tokenize(Options options) {
   options.encode.prepare.numbered = false;
   const data::PrepareSummary summary = options.encode.run(options.log_interval);
   for (const auto& [key, counts] : summary.keys) {
-    std::cout << fmt::format("{} {}.bin and .idx: {} documents, {} tokens from {} bytes by {}\n",
-                             summary.shards_before > 0 ? "complete before:" : "wrote",
-                             data::output_name(options.encode.prepare.output_prefix, key), counts.documents,
-                             counts.tokens, counts.text_bytes, options.encode.made_with);
+    std::cout << fmt::format(
+        "{} {}.bin and .idx: {}, {} from {} by {}\n", summary.shards_before > 0 ? "complete before:" : "wrote",
+        data::output_name(options.encode.prepare.output_prefix, key), counted(counts.documents, "document"),
+        counted(counts.tokens, "token"), counted(counts.text_bytes, "byte"), options.encode.made_with);
   }
   if (!summary.keys.empty()) print_skipped(summary.keys[0].counts.skipped);
 }

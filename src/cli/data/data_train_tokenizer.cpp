@@ -5,6 +5,7 @@
 
 #include "cli/data/data_options.h"
 #include "cli/data/data_verbs.h"
+#include "core/words.h"
 #include "data/prepare/learn_words.h"
 
 namespace megalith::cli {
@@ -24,10 +25,10 @@ int run_train_tokenizer(Options options) {
   const data::TrainedBpe bpe = trainer.train(options.vocab_size);
   data::write_gpt2_files(bpe, options.output);
   const std::filesystem::path output = options.output;
-  std::cout << fmt::format("wrote {} and {}: {} ids from {} bytes in {} document{}, {} different words\n",
-                           (output / "vocab.json").string(), (output / "merges.txt").string(), bpe.tokens.size() + 1,
-                           trainer.bytes(), learned.documents, learned.documents == 1 ? "" : "s", trainer.words());
-  if (learned.filtered > 0) std::cout << fmt::format("{} documents filtered out\n", learned.filtered);
+  std::cout << fmt::format("wrote {} and {}: {} ids from {} bytes in {}, {}\n", (output / "vocab.json").string(),
+                           (output / "merges.txt").string(), bpe.tokens.size() + 1, trainer.bytes(),
+                           counted(learned.documents, "document"), counted(trainer.words(), "different word"));
+  if (learned.filtered > 0) std::cout << fmt::format("{} filtered out\n", counted(learned.filtered, "document"));
   print_skipped(learned.skipped);
   if (static_cast<int64_t>(bpe.tokens.size()) + 1 < options.vocab_size) {
     std::cout << "the text holds no more pairs, so that there are fewer ids than asked for\n";

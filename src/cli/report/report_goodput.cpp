@@ -13,6 +13,7 @@
 #include "cli/report/report_verbs.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/words.h"
 #include "observe/goodput/goodput.h"
 #include "observe/logs/event_reader.h"
 #include "observe/logs/run_history.h"
@@ -74,8 +75,9 @@ std::string describe_reading(const Options& options, const observe::RunEvents& l
       fmt::format("reference step time {:.6g} s ({})\n", wall.reference_step_time,
                   options.reference_step_time ? "--reference-step-time" : "the median of the log's own steps");
   if (goodput.progress) text += fmt::format("goodput by steps {:.2f}%, ", goodput.percentage());
-  text += fmt::format("goodput by time {:.2f}%; {} steps kept\n", wall.productive_fraction() * 100.0, wall.kept_steps);
-  text += fmt::format("{} lines read", log.lines);
+  text += fmt::format("goodput by time {:.2f}%; {} kept\n", wall.productive_fraction() * 100.0,
+                      counted(wall.kept_steps, "step"));
+  text += fmt::format("{} read", counted(log.lines, "line"));
   if (log.bad_lines > 0) text += fmt::format(", {} torn, damaged or foreign left out", log.bad_lines);
   if (log.duplicate_lines > 0) text += fmt::format(", {} duplicates left out", log.duplicate_lines);
   if (log.clock_steps > 0) text += fmt::format(", {} steps of a clock corrected", log.clock_steps);

@@ -105,7 +105,9 @@ class Numbers {
     const auto steps = static_cast<double>(*history_.saved_steps);
     StyledLine& line = new_line("checkpoint").add("step " + with_commas(steps), style::kBold);
     const int64_t since = history_.last_step.value_or(-1) + 1 - *history_.saved_steps;
-    if (since > 0) line.add(fmt::format("  {} steps ago", with_commas(static_cast<double>(since))), style::kDim);
+    if (since > 0)
+      line.add(fmt::format("  {} ago", since == 1 ? "1 step" : with_commas(static_cast<double>(since)) + " steps"),
+               style::kDim);
   }
 
   const RunHistory& history_;

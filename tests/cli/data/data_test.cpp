@@ -71,8 +71,8 @@ TEST_F(DataVerbs, TokenizeDividesItsInputsAmongWorkers) {
 TEST_F(DataVerbs, ExtractAndConcatTakeLists) {
   write("a.jsonl", "{\"text\": \"a\"}\n");
   write("list.txt", "a.jsonl\n");
-  expect(0, "data extract --input-list list.txt --output-dir text", {"1 files (0 were there before)"});
-  expect(0, "data concat --input-list list.txt --output-dir chunks", {"1 files"});
+  expect(0, "data extract --input-list list.txt --output-dir text", {"1 file (0 were there before), 1 line,"});
+  expect(0, "data concat --input-list list.txt --output-dir chunks", {"1 file "});
   EXPECT_EQ(read("text/a.jsonl"), read("chunks/train_chunk_0.jsonl"));
   expect(2, "data extract --input-list none --output-dir text", {"cannot read the list of inputs none"});
   expect(2, "data extract --output-dir text", {"no input file given"});
@@ -213,7 +213,7 @@ TEST_F(DataVerbs, TextMustBeUtf8) {
   expect(2, tokenize + "latin.txt", {"latin.txt:2:", "byte 6:", "invalid UTF-8"});
   expect(2, tokenize + "wide.txt", {"wide.txt", "looks like UTF-16"});
   expect(2, "data train-tokenizer --output-dir t --input latin.txt", {"latin.txt:2:", "invalid UTF-8"});
-  expect(0, tokenize + "latin.txt --bad-text replace", {"1 documents", "10 bytes"});
+  expect(0, tokenize + "latin.txt --bad-text replace", {"1 document, 10 tokens from 10 bytes by"});
 }
 
 TEST_F(DataVerbs, AbsurdCountsAreRefused) {
@@ -253,7 +253,7 @@ TEST_F(DataVerbs, TheFormatCanBeSaid) {
   write("corpus.dat", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
   expect(2, "data tokenize --input corpus.dat --output-prefix a", {"corpus.dat", "--format", "jsonl, text or parquet"});
   expect(0, "data tokenize --input corpus.dat --format jsonl --output-prefix a", {"2 documents"});
-  expect(0, "data tokenize --input corpus.dat --format text --output-prefix b", {"1 documents"});
+  expect(0, "data tokenize --input corpus.dat --format text --output-prefix b", {"1 document, "});
   write("corpus.parquet", "PAR1");
   expect(2, "data tokenize --input corpus.parquet --output-prefix c", {"corpus.parquet: this", "Parquet"});
   expect(2, "data tokenize --input corpus.parquet --format jsonl --output-prefix c", {"a Parquet file"});

@@ -82,7 +82,7 @@ def drill_data(cluster):
     launch_stages(cluster, "four", "--nodes", "4")
     cluster.wait_for("four", "state     ended: complete")
     log = cluster.megalith("launch", "logs", "four")
-    counts = [(int(a), int(b)) for a, b in re.findall(r"extract\.\d+  (\d+) files \((\d+) were there before\)", log)]
+    counts = [(int(a), int(b)) for a, b in re.findall(r"extract\.\d+  (\d+) files? \((\d+) were there before\)", log)]
     expect(sum(a for a, _ in counts) == 600 and sum(b for _, b in counts) == 600, f"{counts} in\n{log}")
     expect(log.count("complete before:") == 12 and re.search(r"merge\.0  wrote four/all\.bin", log), log)
     expect(made(cluster.folder / "four") == made(cluster.folder / "one"), "the bytes differ after the second launch")
