@@ -68,9 +68,11 @@ std::string describe_steps(const config::Trainer& t) {
 std::string describe_checkpoints(const config::Run& run) {
   if (!run.exp_manager.create_checkpoint_callback) return "none";
   const config::CheckpointCallback& c = run.exp_manager.checkpoint_callback_params;
-  return fmt::format(
-      "{}, {}", tiers_of(run, 0).persistent.string(),
-      c.every_n_train_steps == 0 ? "only at the end" : "every " + counted(c.every_n_train_steps, "step"));
+  std::vector<std::string> due;
+  if (c.every_n_train_steps > 0) due.push_back("every " + counted(c.every_n_train_steps, "step"));
+  if (!c.train_time_interval.empty()) due.push_back("every " + c.train_time_interval);
+  if (due.empty()) due.emplace_back("only at the end");
+  return fmt::format("{}, {}", tiers_of(run, 0).persistent.string(), fmt::join(due, " and "));
 }
 
 std::string describe_device(const config::Trainer& t) {

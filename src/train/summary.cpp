@@ -4,6 +4,7 @@
 
 #include "core/words.h"
 #include "train/run/run_files.h"
+#include "train/run/tiers.h"
 
 namespace megalith::train {
 
@@ -20,8 +21,8 @@ std::string describe(const Summary& summary, const config::Run& run, const RunDi
   if (summary.skipped_steps > 0) text += fmt::format("  skipped steps    {}\n", summary.skipped_steps);
   if (learns_made_up_tokens(run.model.data)) text += fmt::format("  data             {}\n", kMadeUpTokens);
   text += fmt::format("  run directory    {}\n", directory.path().string());
-  if (std::filesystem::exists(directory.checkpoints()))
-    text += fmt::format("  checkpoints      {}\n", directory.checkpoints().string());
+  const std::filesystem::path checkpoints = tiers_of(run, 0).persistent;
+  if (std::filesystem::exists(checkpoints)) text += fmt::format("  checkpoints      {}\n", checkpoints.string());
   if (std::filesystem::exists(directory.report()))
     text += fmt::format("  report           {}\n", directory.report().string());
   if (summary.ending == Ending::stopped_early) {

@@ -152,7 +152,7 @@ TEST_F(Start, AFailureBeforeTheFirstStepEndsTheRunToo) {
 
 TEST_F(Start, ADryRunListsWhatIsMissing) {
   const std::string missing = data("nowhere/text", "model.tokenizer.vocab_file=nope.json --dry-run ");
-  expect(run(missing), 0, {"[Megalith W", "cannot open nope.json", "dataset nowhere/text not found", "total"});
+  expect(run(missing), 0, {" MiB\n[Megalith W", "cannot open nope.json", "dataset nowhere/text not found", "total"});
   expect(run(missing + "--require-files"), 2, {"cannot open nope.json"});
   expect(run(data("nowhere/text", "--dry-run --require-files")), 2, {"dataset nowhere/text not found"});
   expect(run(data("nowhere/text")), 2, {"dataset nowhere/text not found"});
@@ -170,6 +170,10 @@ TEST_F(Start, TheConfigIsShownAsASummary) {
         "checkpoints      run/checkpoints, only at the end", "1 rank on the CPU\n"}) {
     EXPECT_TRUE(holds(shown, words)) << words << "\n" << shown;
   }
+  const Outcome elsewhere =
+      run(mock("exp_manager.explicit_log_dir=other exp_manager.checkpoint_callback_params.dirpath=saved "
+               "exp_manager.checkpoint_callback_params.train_time_interval=10m"));
+  expect(elsewhere, 0, {"checkpoints      saved, every 10m\n", "checkpoints      saved\n"});
   for (const char* words : {"making the initial weights", "step 0 begins"})
     EXPECT_TRUE(holds(outcome.output, words)) << outcome.output;
   EXPECT_TRUE(holds(text_of("run/hparams.yaml"), "init_method_std"));

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <vector>
@@ -38,6 +39,7 @@ class ConsoleLogSink : public spdlog::sinks::base_sink<std::mutex> {
     if (writer) {
       writer(line);
     } else {
+      std::fflush(stdout);  // both may go to one pipe, and lines stay whole
       std::fwrite(line.data(), 1, line.size(), stderr);
     }
   }
@@ -48,6 +50,10 @@ std::shared_ptr<spdlog::logger> make_logger(std::vector<spdlog::sink_ptr> sinks)
   auto logger = std::make_shared<spdlog::logger>("megalith", sinks.begin(), sinks.end());
   logger->set_pattern(kPattern);
   logger->flush_on(spdlog::level::info);  // few lines, and the last ones before a crash matter most
+  const auto is_said = std::make_shared<std::atomic<bool>>(false);
+  logger->set_error_handler([is_said](const std::string& what) {
+    if (!is_said->exchange(true)) fmt::print(stderr, "a log loses lines: {}\n", what);
+  });
   return logger;
 }
 

@@ -45,5 +45,20 @@ TEST(LogFiles, AMissingPlaceIsAnError) {
   EXPECT_THROW(set_up_log({.directory = directory / "file/below"}), Error);
 }
 
+TEST(LogFiles, AFullDiskIsSaidOnceInPlainWords) {
+  const testing::TempDir directory;
+  std::filesystem::create_symlink("/dev/full", directory / "nemo_error_logs.txt");
+  set_log_console([](std::string_view) {});
+  set_up_log({.directory = directory.path()});
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) log_warning("careful");
+  set_up_log({});
+  set_log_console(nullptr);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("a log loses lines: ")) << said;
+  EXPECT_NE(said.find("nemo_error_logs.txt: No space left on device\n"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
 }  // namespace
 }  // namespace megalith::observe
