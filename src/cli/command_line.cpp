@@ -76,8 +76,14 @@ std::vector<std::string> options_of(const CLI::App& verb) {
   return names;
 }
 
-std::string explain_extras(const CLI::App& program, const CLI::App& verb) {
-  const std::vector<std::string> extras = program.remaining(/*recurse=*/true);
+// Words that no option has taken. The library counts the -- that ends the options among them.
+std::vector<std::string> extras_of(const CLI::App& program) {
+  std::vector<std::string> extras = program.remaining(/*recurse=*/true);
+  extras.erase(std::remove(extras.begin(), extras.end(), "--"), extras.end());
+  return extras;
+}
+
+std::string explain_extras(const std::vector<std::string>& extras, const CLI::App& verb) {
   const auto option =
       std::find_if(extras.begin(), extras.end(), [](const std::string& word) { return word.starts_with('-'); });
   if (option == extras.end()) return fmt::format("'{}' was not expected", extras.front());
@@ -117,7 +123,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& program, const
   };
   if (error.get_name() == "ConversionError") return explain_conversion(verb, message);
   if (error.get_name() == "ArgumentMismatch") return explain_mismatch(verb, message);
-  if (!program.remaining(true).empty()) return explain_extras(program, verb);
+  if (const std::vector<std::string> extras = extras_of(program); !extras.empty()) return explain_extras(extras, verb);
   if (error.get_name() == "ValidationError") replace(": ", " ");
   if (error.get_name() == "RequiresError") replace(" requires ", " needs ");
   if (error.get_name() == "ExcludesError") replace(" excludes ", " cannot be given together with ");
@@ -137,7 +143,7 @@ std::optional<int> parse_command_line(CLI::App& program, int argc, char** argv) 
     return kExitComplete;
   } catch (const CLI::ParseError& error) {
     const Chosen chosen = chosen_verb(program);
-    const bool verb_missing = !verbs_of(*chosen.app).empty() && program.remaining(true).empty();
+    const bool verb_missing = !verbs_of(*chosen.app).empty() && extras_of(program).empty();
     if (!verb_missing) {
       user_error("{}\nsee {} --help", explain(error, program, *chosen.app), chosen.words);
     }

@@ -1,5 +1,8 @@
 #include "cli/launch/launch_words.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/command_line.h"
@@ -51,8 +54,10 @@ LaunchedVerb understand_verb(const std::vector<std::string>& words) {
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> pointers;
   for (std::string& word : all) pointers.push_back(word.data());
-  if (parse_command_line(program, static_cast<int>(pointers.size()), pointers.data()))
-    user_error("--help is for this machine, not for a cluster");
+  if (const auto code = parse_command_line(program, static_cast<int>(pointers.size()), pointers.data())) {
+    if (*code == kExitComplete) user_error("--help is for this machine, not for a cluster");
+    user_error("`{}` needs one of its verbs after it, as listed above", fmt::join(words, " "));
+  }
   LaunchedVerb found;
   const CLI::App* verb = chosen_of(program, found.verb);
   found.work = work_of(*verb);

@@ -61,6 +61,9 @@ TEST_F(LaunchCommand, EveryReasonComesAtOnce) {
 
 TEST_F(LaunchCommand, MistakesAreRefused) {
   expect_refused("slurm", {"command", "required"});
+  expect_refused("slurm --render --", {"command", "required"});
+  expect_refused("slurm --chain 0 -- train -c recipes/gpt3-375m.yaml", {"--chain", "1"});
+  expect_refused("slurm -- data", {"`data` needs one of its verbs"});
   expect_refused("slurm -- tran", {"unknown verb 'tran'; did you mean 'train'?"});
   expect_refused("slurm -- train --nprc 2", {"unknown option '--nprc'"});
   expect_refused("slurm -- launch list", {"cannot launch another"});
