@@ -53,7 +53,7 @@ class Cluster {
   virtual void logs(const LaunchRecord& record, const LogOptions& options) const = 0;
   // The last line that it printed, where that is all that can be seen of the run; empty: nothing.
   virtual std::string last_words(const LaunchRecord&) const { return ""; }
-  // Asks it to save and end, and not to start again; `now`: ends it without saving.
+  // Asks it to save and end, and not to start again; `now`: ends it at once, saved or not.
   virtual void stop(const LaunchRecord& record, bool now) const = 0;
   // Takes away what a launch that has ended left in the cluster.
   virtual void remove(const LaunchRecord&) const {}

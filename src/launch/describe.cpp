@@ -30,6 +30,14 @@ std::string waiting_in_words(const JobState& job) {
   return fmt::format("waiting, job {}{}{}", job.id, why, start);
 }
 
+// It waits again, and its script did not live to say why.
+std::string lost_start_in_words(const LaunchRecord& record) {
+  const std::vector<JournalLine> journal = record.journal();
+  if (!record.stages.empty() || journal.empty() || !journal.back().starts) return "";
+  return fmt::format("; start {} on {} was killed, as when a node is lost", journal.back().generation + 1,
+                     journal.back().detail);
+}
+
 std::string tasks_in_words(const LaunchRecord& record, const LaunchRecord::Stage& stage) {
   return fmt::format("{} of {} done", record.tasks_done(stage.name), counted(stage.tasks, "task"));
 }
@@ -115,7 +123,8 @@ std::string state_in_words(const LaunchRecord& record, const std::vector<JobStat
     const std::string nodes = job->nodes.empty() ? "" : fmt::format(" on {}", job->nodes);
     return fmt::format("running, job {}{}{}{}", job->id, nodes, job->why.empty() ? "" : "; " + job->why, stopping);
   }
-  if (const JobState* job = first_of(states, Phase::waiting)) return waiting_in_words(*job) + stopping;
+  if (const JobState* job = first_of(states, Phase::waiting))
+    return waiting_in_words(*job) + lost_start_in_words(record) + stopping;
   return lost_in_words(record, states);
 }
 

@@ -37,8 +37,11 @@ int list() {
   if (records.empty()) std::cout << "there are no launches\n";
   size_t width = 0;
   for (const launch::LaunchRecord& record : records) width = std::max(width, record.name.size());
+  std::string silence;  // of Slurm's controller, which takes seconds each time it is asked
   for (const launch::LaunchRecord& record : records) {
-    const Asked asked = ask(record);
+    const bool is_silent = record.kind == "slurm" && !silence.empty() && !record.ending();
+    const Asked asked = is_silent ? Asked{.states = {}, .trouble = silence} : ask(record);
+    if (record.kind == "slurm" && !asked.trouble.empty()) silence = asked.trouble;
     std::cout << fmt::format(
         "{:<{}}  {:<10}  {}\n", record.name, width, record.kind,
         asked.trouble.empty() ? launch::state_in_words(record, asked.states) : "unknown: " + asked.trouble);
@@ -115,7 +118,7 @@ void add_launch_stop(CLI::App& launch, Action& run) {
   const auto name = std::make_shared<std::string>();
   const auto now = std::make_shared<bool>(false);
   add_name(*verb, name);
-  verb->add_flag("--now", *now, "end it without saving");
+  verb->add_flag("--now", *now, "end it at once, saved or not");
   verb->callback([name, now, &run] { run = [name, now] { return stop(*name, *now); }; });
 }
 

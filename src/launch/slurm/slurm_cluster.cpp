@@ -12,6 +12,7 @@
 #include "config/scalar.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/process/exit_codes.h"
 #include "launch/log_printer.h"
 #include "launch/slurm/slurm_script.h"
 #include "launch/slurm/slurm_stages.h"
@@ -254,9 +255,10 @@ void SlurmCluster::logs(const LaunchRecord& record, const LogOptions& options) c
 void SlurmCluster::stop(const LaunchRecord& record, bool now) const {
   // Before any signal: the script looks for it when the program has ended.
   replace_file(record.file(kStopName), "");
-  bool some_run = false;
+  bool some_run = false, some_ran = false;
   for (const JobState& state : status(record)) {
     if (state.phase == JobState::Phase::ended || state.phase == JobState::Phase::forgotten) continue;
+    some_ran = some_ran || state.phase == JobState::Phase::running;
     if (state.phase == JobState::Phase::waiting || now || !record.stages.empty()) {
       cancel(state.id);
       continue;
@@ -265,7 +267,10 @@ void SlurmCluster::stop(const LaunchRecord& record, bool now) const {
     const ToolAnswer answer = ask({"scancel", "--signal=USR1", state.id});
     if (!answer.good()) fail(ErrorKind::io, "scancel --signal=USR1 {}: {}", state.id, answer.words());
   }
-  if (!some_run && !record.ending()) replace_file(record.file(kEndedName), "75 stopped on request\n");
+  if (some_run || record.ending()) return;
+  // What was ended at once may not have saved.
+  const int code = now && some_ran && record.stages.empty() ? kExitInterrupted : kExitStoppedEarly;
+  replace_file(record.file(kEndedName), fmt::format("{} stopped on request\n", code));
 }
 
 }  // namespace megalith::launch

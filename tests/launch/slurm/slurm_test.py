@@ -131,7 +131,7 @@ def drill_bad_input(cluster):
 def drill_time_limit(cluster):
     """Slurm's time limit: saved before it, requeued, complete, the same bits."""
     cluster.launch("limited", 120, "--time", "2", more=["resilience.failpoints=[train.step=delay]"])
-    status = cluster.wait_for("limited", "state     ended: complete", seconds=400)
+    status = cluster.wait_for("limited", "state     ended: complete", seconds=600)
     expect(starts(status) >= 2 and "exit code 75: stopped early, step" in status and "failed" not in status, status)
     expect_undisturbed(cluster, "limited", 120)
 
@@ -253,6 +253,7 @@ def drill_secret(cluster):
         denied = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", str(file)], capture_output=True, timeout=20)
         expect(denied.returncode != 0 and not denied.stdout, f"another user reads {file}")
     cluster.megalith("launch", "stop", "--now", "private")
+    cluster.wait_for("private", r"state     ended: stopped on request \(exit code (75|130)\)")
 
 
 def drill_partition(cluster):
@@ -307,11 +308,13 @@ def drill_published(cluster):
 
 def drill_controller(cluster):
     """slurmctld gone while we ask: status says so and knows the run; then it ends as if nothing had been."""
-    cluster.launch("alone", 30, more=["resilience.failpoints=[train.step=delay]"])
+    # Slow enough to be at work still when the controller has gone, whose end can take 10 s.
+    cluster.launch("alone", 30, more=["resilience.failpoints=[train.step=sleep=1]"])
     cluster.wait_for("alone", "step      .*loss")
     cluster.need("controller", "stop")
     status = cluster.megalith("launch", "status", "alone")
     expect("unknown: squeue does not answer" in status and "loss" in status, status)
+    expect(re.search("^alone +slurm +unknown: squeue does not answer", cluster.megalith("launch", "list"), re.MULTILINE), "list says something else")
     cluster.need("controller", "start")
     cluster.wait_for("alone", "state     ended: complete")
     expect_undisturbed(cluster, "alone", 30)
