@@ -132,8 +132,11 @@ std::vector<Key> model_keys(Model& m) {
        between(1, 1 << 20)},
       {"model.fp8_amax_compute_algo", choice(&m.fp8_amax_compute_algo),
        "what it takes of them: max, the largest; most_recent, the last"},
-      {"model.fp8_keep_transposed_weights", &m.fp8_keep_transposed_weights,
-       "fp8 weights are kept transposed as well, 1 byte each; false: backward transposes them for each micro batch"},
+      {"model.fp8_weight_copies", &m.fp8_weight_copies,
+       "fp8 copies of weights that a step keeps, 1 byte each: 2; 1, and backward transposes it for each micro batch; "
+       "0, and "
+       "each pass casts for itself",
+       between(0, 2)},
       {"model.first_last_layers_bf16", &m.first_last_layers_bf16,
        "with fp8: the first and last blocks compute without"},
       {"model.num_layers_at_start_in_bf16", &m.num_layers_at_start_in_bf16, "so many at the start",

@@ -142,7 +142,7 @@ struct Model {
   int64_t fp8_margin = 0;
   int64_t fp8_amax_history_len = 1024;  // steps
   AmaxRule fp8_amax_compute_algo = AmaxRule::max;
-  bool fp8_keep_transposed_weights = true;
+  int64_t fp8_weight_copies = 2;
   bool first_last_layers_bf16 = false;
   int64_t num_layers_at_start_in_bf16 = 1;  // with first_last_layers_bf16
   int64_t num_layers_at_end_in_bf16 = 1;

@@ -37,7 +37,7 @@ PrecisionRecipe precision_of(const config::Model& m) {
           .most_recent = m.fp8_amax_compute_algo == config::AmaxRule::most_recent,
           .plain_at_start = m.first_last_layers_bf16 ? m.num_layers_at_start_in_bf16 : 0,
           .plain_at_end = m.first_last_layers_bf16 ? m.num_layers_at_end_in_bf16 : 0,
-          .keeps_columns = m.fp8_keep_transposed_weights};
+          .weight_copies = m.fp8_weight_copies};
 }
 }  // namespace
 

@@ -31,8 +31,9 @@ struct PrecisionRecipe {
   // Blocks that stay in ModelConfig::compute.
   int64_t plain_at_start = 0;
   int64_t plain_at_end = 0;
-  // fp8 weights are kept transposed as well; otherwise backward makes that copy anew for each micro batch.
-  bool keeps_columns = true;
+  // fp8 copies of weights that a step keeps: rows and columns, or rows, which backward transposes for each micro batch,
+  // or none, and each pass casts for itself.
+  int64_t weight_copies = 2;
 };
 
 // The architecture: what the paper says. GPT-3 and Llama-3 are two fillings of it.

@@ -28,11 +28,11 @@ Precision::Precision(const ModelConfig& config, const parallel::ParameterStore& 
     scales_.inverse = state.allocate("fp8.inverse", DType::f32, {slots, kApart}).slice_cols(0, 1);
     scales_.history = state.allocate("fp8.history", DType::f32, {slots, recipe_.history});
   }
-  if (store.placement().shards_weights()) return;
+  if (store.placement().shards_weights() || recipe_.weight_copies == 0) return;
   for (size_t i = 0; i < linears_.size(); ++i) {
     const Tensor& weight = store[linears_[i] + ".weight"].weight;
     kept_weights_.push_back(allocate_operand(weights, "fp8.weight", format_of(i, kWeight), weight.rows(), weight.cols(),
-                                             recipe_.keeps_columns ? Sides::both : Sides::rows));
+                                             recipe_.weight_copies == 2 ? Sides::both : Sides::rows));
   }
 }
 

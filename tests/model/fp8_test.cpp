@@ -60,13 +60,19 @@ TEST(Fp8, RecomputeChangesNoBit) {
   }
 }
 
-TEST(Fp8, WeightsTransposedInBackwardAreTheSame) {
-  for (ModelConfig config : models(Scaling::delayed)) {
-    const auto kept = trained(config);
-    config.precision.keeps_columns = false;
-    const auto made = trained(config);
-    expect_same_bits(*made, *kept);
-    EXPECT_LT(made->fp8.peak(), kept->fp8.peak());
+TEST(Fp8, WeightsThatAreMadeWhereTheyAreNeededAreTheSame) {
+  for (const Scaling scaling : {Scaling::delayed, Scaling::current}) {
+    for (ModelConfig config : models(scaling)) {
+      const auto kept = trained(config);
+      int64_t peak = kept->fp8.peak();
+      for (const int64_t copies : {1, 0}) {
+        config.precision.weight_copies = copies;
+        const auto made = trained(config);
+        expect_same_bits(*made, *kept);
+        EXPECT_LT(made->fp8.peak(), peak) << copies;
+        peak = made->fp8.peak();
+      }
+    }
   }
 }
 

@@ -166,12 +166,13 @@ TEST_P(Fp8GpuRun, StoppedAndResumedIsTheSameAsNeverStopped) {
   }
 }
 
-TEST_P(Fp8GpuRun, RecomputeAndWeightsTransposedInBackwardChangeNoBit) {
+TEST_P(Fp8GpuRun, RecomputeAndWeightsMadeInBackwardChangeNoBit) {
   MEGALITH_GPU_OR_SKIP();
   train_on_gpu(dir_ / "kept", fp8("delayed"));
   const auto kept = final_state(dir_ / "kept", 20);
-  for (const char* how : {"model.activations_checkpoint_granularity=selective",
-                          "model.activations_checkpoint_granularity=full", "model.fp8_keep_transposed_weights=false"}) {
+  for (const char* how :
+       {"model.activations_checkpoint_granularity=selective", "model.activations_checkpoint_granularity=full",
+        "model.fp8_weight_copies=1", "model.fp8_weight_copies=0"}) {
     train_on_gpu(dir_ / how, fp8("delayed", {how}));
     EXPECT_EQ(final_state(dir_ / how, 20), kept) << how;
   }
