@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "optim/rank_optimizer.h"
+#include "parallel/placement_bytes.h"
 #include "parallel/schedule/data_parallel_actions.h"
 
 namespace megalith::optim::testing {
@@ -191,7 +192,7 @@ TEST(ShardedWeights, TakeTheMemoryOfAShardAndTwoChunks) {
          .layout = {.chunks = 6, .data = 8, .shards_optimizer = true, .shards_weights = shards_weights},
          .layers = model.layers},
         0, 0);
-    return parallel::bytes_of(placement, DType::f32, 0);
+    return parallel::testing::bytes_of(placement, DType::f32, 0);
   };
   const auto whole = static_cast<double>(bytes(false).weights);
   // Two of six chunks, those with embedding and head larger than the others, and an eighth of all.

@@ -49,7 +49,7 @@ TEST_F(OpProfile, TheFloorIsThatOfTheRehearsedStep) {
                                      {.name = "gemm", .cost = lines[1].cost, .calls = 1},
                                      {.name = "fill", .cost = lines[2].cost, .calls = 3}}};
   EXPECT_EQ(floor_seconds(work, lines, 10.0), 2 * 0.5 + 0.25 + 3 * 2.0);
-  work.operations[1].cost.shape = "c";
+  work.operations.push_back({.name = "gemm", .cost = {.kind = OpKind::product, .shape = "c"}, .calls = 1});
   expect_error(ErrorKind::internal, {"gemm c is rehearsed"}, [&] { floor_seconds(work, lines, 10.0); });
 }
 
