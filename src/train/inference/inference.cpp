@@ -20,6 +20,7 @@
 #include "train/evaluate.h"
 #include "train/run/run_files.h"
 #include "train/state/rank_state.h"
+#include "train/state/restore.h"
 
 namespace megalith::train {
 
@@ -64,6 +65,7 @@ config::Run config_of(const checkpoint::Loaded& checkpoint, const std::vector<st
   // Whoever names other files wants those.
   if (files_of(run.model.tokenizer) == files_of(tokenizer)) check_files(checkpoint, tokenizer);
   config::validate(run);
+  check_heads(checkpoint, run.model);
   return plan::on_one_rank(std::move(run));
 }
 

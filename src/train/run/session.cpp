@@ -250,6 +250,7 @@ class Session {
     if (!checked_.holders.empty()) holders.emplace(checked_.holders, kHolderSeconds);
     OriginFinder finder(run_, identity_, search_options(holders ? &*holders : nullptr));
     origin_ = finder.first();
+    if (origin_.loaded) check_heads(*origin_.loaded, run_.model);
     if (origin_.loaded && !origin_.weights_only) require_same_data(checked_, *origin_.loaded);
     if (chief_ && identity_.is_guess) write_starts(starts_file(run_), identity_);
     if (chief_) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/derived.h"
+#include "config/load.h"
 #include "core/error.h"
 #include "optim/master_weights.h"
 #include "train/state/state_boxes.h"
@@ -128,6 +130,19 @@ void check_fit(const Loaded& checkpoint, const RestoreParts& parts) {
       }
     }
   }
+}
+
+void check_heads(const Loaded& checkpoint, const config::Model& model) {
+  const std::vector<config::Source> sources{{.name = "checkpoint", .text = checkpoint.manifest().state.config}};
+  if (sources.front().text.empty()) return;
+  const config::Model trained = config::load(sources, {}).model;
+  const auto heads = [](const config::Model& of) {
+    return fmt::format("{} heads of width {} in {} query groups", of.num_attention_heads, config::kv_channels(of),
+                       config::num_query_groups(of));
+  };
+  if (trained.hidden_size != model.hidden_size || heads(trained) == heads(model)) return;
+  user_error("{} does not fit this config: it was trained with {}, the config has {}", checkpoint.path().string(),
+             heads(trained), heads(model));
 }
 
 bool restore_histories(Stream& stream, Loaded& checkpoint, const model::Precision& precision) {

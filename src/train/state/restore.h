@@ -1,6 +1,7 @@
 #pragma once
 
 #include "checkpoint/loaded.h"
+#include "config/run_config.h"
 #include "core/stream.h"
 #include "model/precision.h"
 #include "optim/optimizer.h"
@@ -16,6 +17,9 @@ struct RestoreParts {
 
 // User error, before anything is read, where a checkpoint is of another model.
 void check_fit(const checkpoint::Loaded& checkpoint, const RestoreParts& parts);
+
+// User error where the heads are others than the model was trained with, though all shapes may fit.
+void check_heads(const checkpoint::Loaded& checkpoint, const config::Model& model);
 
 // Fills what this rank holds from a checkpoint of any layout and precision. The host waits; no other rank is asked.
 void restore(Stream& stream, checkpoint::Loaded& checkpoint, const RestoreParts& parts);

@@ -145,7 +145,8 @@ TEST(Session, RefusesToContinueAsAnotherModel) {
   const TempDir dir;
   train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.max_steps=2"}));
   const std::string hparams = read_text(dir / "run/hparams.yaml");
-  for (const char* change : {"model.hidden_size=32", "model.num_layers=3", "model.num_layers=1"}) {
+  for (const char* change :
+       {"model.hidden_size=32", "model.num_layers=3", "model.num_layers=1", "model.num_attention_heads=4"}) {
     const std::string message =
         error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {change})); });
     EXPECT_NE(message.find("does not fit this config"), std::string::npos) << message;
