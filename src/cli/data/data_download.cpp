@@ -94,13 +94,14 @@ int run_download(Options options) {
   const double begin = monotonic_seconds();
   const data::DownloadReport report = data::download(items, options.download);
   line.end();
-  std::cout << fmt::format("{} files fetched, {} were there, {} failed; {:.1f} MB in {}\n", report.fetched,
+  std::cout << fmt::format("{} fetched, {} were there, {} failed; {:.1f} MB in {}\n", counted(report.fetched, "file"),
                            report.skipped, report.failures.size(), static_cast<double>(report.bytes) / 1e6,
                            format_duration(monotonic_seconds() - begin));
   for (const data::DownloadFailure& failure : report.failures) {
     std::cerr << fmt::format("failed: {}: {}\n", failure.url, failure.reason);
   }
-  if (!report.failures.empty()) fail(ErrorKind::io, "{} files could not be fetched", report.failures.size());
+  if (!report.failures.empty())
+    fail(ErrorKind::io, "{} could not be fetched", counted(std::ssize(report.failures), "file"));
   return kExitComplete;
 }
 

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "cli/accepts.h"
 #include "config/environment/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/thread_pool.h"
 #include "core/words.h"
 #include "data/tokenizer/data_tokenizer.h"
@@ -110,9 +112,10 @@ void add_input_options(CLI::App& verb, std::vector<std::string>& inputs, std::st
 }
 
 void read_input_list(const std::string& path, std::vector<std::string>& inputs) {
-  std::ifstream file(path);
-  if (!file) user_error("cannot read the list of inputs {}", path);
-  for (std::string line; std::getline(file, line);) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) user_error("the list of inputs {} does not exist", path);
+  std::istringstream lines(read_text(path));
+  for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) inputs.push_back(line);
   }

@@ -74,7 +74,7 @@ TEST_F(DataVerbs, ExtractAndConcatTakeLists) {
   expect(0, "data extract --input-list list.txt --output-dir text", {"1 file (0 were there before), 1 line,"});
   expect(0, "data concat --input-list list.txt --output-dir chunks", {"1 file "});
   EXPECT_EQ(read("text/a.jsonl"), read("chunks/train_chunk_0.jsonl"));
-  expect(2, "data extract --input-list none --output-dir text", {"cannot read the list of inputs none"});
+  expect(2, "data extract --input-list none --output-dir text", {"the list of inputs none does not exist"});
   expect(2, "data extract --output-dir text", {"no input file given"});
 }
 
@@ -242,6 +242,7 @@ TEST_F(DataVerbs, WhatIsNotAFileIsRefusedAndNotWaitedFor) {
   refused("data train-tokenizer --input fifo.txt --output-dir a", "fifo.txt is a FIFO");
   refused("data encode --input fifo.txt", "fifo.txt is a FIFO");
   refused("data encode --vocab-file fifo.txt --merge-file fifo.txt x", "fifo.txt is a FIFO");
+  refused("data prepare --input-list fifo.txt --output-prefix a", "fifo.txt is a FIFO");
   refused("data download --list fifo.txt --output-dir a", "fifo.txt is a FIFO");
   refused("data info set", "set.idx is a FIFO");
   refused("train trainer.accelerator=cpu model.data.data_impl=mmap model.data.data_prefix=[set]", "set.idx is a FIFO");
@@ -282,8 +283,8 @@ TEST_F(DataVerbs, DownloadKeepsATokenToItself) {
   expect(2, download + "--token-env NO_SUCH_VARIABLE https://example.org/x", {"NO_SUCH_VARIABLE is not set"});
   expect(2, download + "--header nonsense https://example.org/x", {"Name: value"});
   // Nobody listens there.
-  const std::string failed =
-      expect(kExitIo, download + "--attempts 1 --token-file token http://127.0.0.1:1/x", {"failed"});
+  const std::string failed = expect(kExitIo, download + "--attempts 1 --token-file token http://127.0.0.1:1/x",
+                                    {"1 file could not be fetched"});
   EXPECT_EQ(failed.find("hf_secret"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(dir_ / "a/x.part"));
 }
