@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "data/prepare/json/utf8_check.h"
 
 namespace megalith::cli {
 
@@ -36,6 +37,15 @@ std::string whole_text(const std::string& file) {
   return read_text(file);
 }
 
+// As the text of data: what is not UTF-8 becomes other tokens than was meant.
+void check_utf8(const std::string& text, const std::string& name) {
+  data::Utf8Check check;
+  check.add(text);
+  if (check.valid()) return;
+  const int64_t line = 1 + std::count(text.begin(), text.begin() + check.bad_offset(), '\n');
+  data_error("{}:{}: byte {}: invalid UTF-8", name, line, check.bad_offset());
+}
+
 bool is_blank(const std::string& line) {
   return std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isspace(c) != 0; });
 }
@@ -44,7 +54,9 @@ bool is_blank(const std::string& line) {
 
 std::vector<std::string> read_prompts(const std::string& file) {
   const std::string name = file == "-" ? "standard input" : file;
-  std::istringstream lines(whole_text(file));
+  const std::string text = whole_text(file);
+  check_utf8(text, name);
+  std::istringstream lines(text);
   std::vector<std::string> prompts;
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {

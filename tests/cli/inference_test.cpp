@@ -70,7 +70,8 @@ class Inference : public ::testing::Test {
 std::optional<TempDir> Inference::dir_;
 
 TEST_F(Inference, KeysThatDoNotFitTheCheckpointAreRefusedByEveryVerb) {
-  for (const char* key : {"model.num_layers=1", "model.num_layers=3", "model.ffn_hidden_size=80"}) {
+  for (const char* key : {"model.num_layers=1", "model.num_layers=3", "model.ffn_hidden_size=80",
+                          "model.num_attention_heads=2 model.num_query_groups=1"}) {  // of the same shapes
     for (const char* verb :
          {"generate --prompt And --checkpoint llama ", "evaluate --checkpoint llama --input text.txt ",
           "evaluate --checkpoint llama ", "checkpoint convert llama --to hugging-face --output never "}) {
@@ -84,6 +85,7 @@ TEST_F(Inference, WhatCannotBeUsedIsRefusedInPlainWords) {
   write("there", "");
   write("broken.jsonl", "{\"prompt\": \"a\"}\n{\"question\": \"b\"}\n");
   write("blank.txt", "\n  \n");
+  write("latin.txt", "ok\ncaf\xe9\n");
   run("checkpoint convert llama --to hugging-face --output refused-hf", 0);
   struct Case {
     std::string arguments;
@@ -104,6 +106,7 @@ TEST_F(Inference, WhatCannotBeUsedIsRefusedInPlainWords) {
       {generate + "--prompts-file nowhere.txt", {"nowhere.txt"}},
       {generate + "--prompts-file /dev/zero", {"/dev/zero: it is no file", "standard input"}},
       {generate + "--prompts-file blank.txt", {"blank.txt holds no prompt"}},
+      {generate + "--prompts-file latin.txt", {"latin.txt:2: byte 6: invalid UTF-8"}},
       {generate + "--prompts-file broken.jsonl", {"broken.jsonl:2", "\"prompt\""}},
       {generate + "</dev/null", {"standard input holds no prompt", "--prompt ''"}},
       {"generate --prompt a --checkpoint refused-hf",
