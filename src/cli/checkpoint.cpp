@@ -114,7 +114,7 @@ class Verifier {
     const checkpoint::RunState state = checkpoint::Loaded::open(step).manifest().state;
     const auto digests = state.extra.find(checkpoint::kTokenizerDigests);
     if (digests == state.extra.end()) return;
-    const fs::path beside = fs::absolute(step).lexically_normal().parent_path();
+    const fs::path beside = step.has_parent_path() ? step.parent_path() : fs::path(".");
     try {
       checkpoint::check_kept_tokenizer(beside, digests->second);
     } catch (const Error& error) {
