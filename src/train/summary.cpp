@@ -9,11 +9,12 @@
 namespace megalith::train {
 
 std::string describe(const Summary& summary, const config::Run& run, const RunDirectory& directory) {
-  std::string text =
-      fmt::format("{} {}, {} tokens in {} ({:.0f} tokens/s)",
-                  summary.ending == Ending::complete ? "done:" : "stopped early:", counted(summary.steps_done, "step"),
-                  summary.tokens, format_duration(summary.train_seconds),
-                  summary.train_seconds > 0 ? static_cast<double>(summary.tokens) / summary.train_seconds : 0.0);
+  std::string text = summary.ending == Ending::complete ? "done: " : "stopped early: ";
+  text += counted(summary.steps_done, "step");
+  text += summary.first_step > 0 ? fmt::format(", {} of them in this start: ", summary.steps_done - summary.first_step)
+                                 : ", ";
+  text += fmt::format("{} tokens in {} ({:.0f} tokens/s)", summary.tokens, format_duration(summary.train_seconds),
+                      summary.train_seconds > 0 ? static_cast<double>(summary.tokens) / summary.train_seconds : 0.0);
   if (!summary.stop_reason.empty()) text += fmt::format(", on {}", summary.stop_reason);
   text += '\n';
   if (summary.train_loss) text += fmt::format("  training loss    {:.4f}\n", *summary.train_loss);

@@ -89,7 +89,7 @@ TEST_F(Start, ARunKeepsItsDataUnlessToldOtherwise) {
          {"data_impl from mock to mmap", "data_prefix from [] to [cats_text_document]", "--resume-with-other-data"});
   expect(run(data("cats_text_document", resume + "3 --resume-with-other-data")), 0,
          {"[Megalith W", "data_impl from mock to mmap", "done: 3 steps"});
-  expect(run(data("cats_text_document", resume + "4")), 0, {"done: 4 steps"});
+  expect(run(data("cats_text_document", resume + "4")), 0, {"done: 4 steps, 1 of them in this start: 16 tokens in"});
   expect(run(data("dogs_text_document", resume + "5")), 2,
          {"data_prefix from [cats_text_document] to [dogs_text_document]"});
   expect(run(data("cats_text_document", resume + "5 model.data.splits_string=9,1,0")), 2,
@@ -142,6 +142,11 @@ TEST_F(Start, AFailureBeforeTheFirstStepEndsTheRunToo) {
   if (std::filesystem::exists(dir_ / "run/events.jsonl")) {
     EXPECT_TRUE(holds(text_of("run/events.jsonl"), "job_terminated"));
   }
+  const std::string held = "exp_manager.explicit_log_dir=held model.data.validation_files=3 ";
+  const std::string nothing_left = "validation_files=3 and test_files=0 leave nothing to train on";
+  expect(run(data("cats_text_document", held)), 2, {nothing_left, "model.data.data_prefix has 1 dataset\n"});
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "held"));
+  expect(run(data("cats_text_document", held + "--dry-run")), 0, {nothing_left});
   ASSERT_EQ(run(mock("exp_manager.explicit_log_dir=other")).exit_code, 0);
   expect(run(mock("exp_manager.explicit_log_dir=other exp_manager.resume_if_exists=true model.hidden_size=16")), 2,
          {"does not fit this config"});

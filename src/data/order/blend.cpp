@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/words.h"
 #include "data/prepare/read/input_list.h"
 
 namespace megalith::data {
@@ -84,9 +85,8 @@ DataSources files_of_split(const DataSources& all, Split split, int64_t validati
   const auto files = std::ssize(all.prefixes);
   if (validation_files < 0 || test_files < 0 || validation_files + test_files >= files) {
     user_error(
-        "model.data.validation_files={} and test_files={} leave none of the {} datasets of model.data.data_prefix for "
-        "training",
-        validation_files, test_files, files);
+        "model.data.validation_files={} and test_files={} leave nothing to train on: model.data.data_prefix has {}",
+        validation_files, test_files, counted(files, "dataset"));
   }
   int64_t begin = 0;
   int64_t end = files - validation_files - test_files;

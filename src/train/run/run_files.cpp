@@ -25,9 +25,11 @@ void refuse(const std::vector<std::string>& missing, const char* advice) {
 }
 
 // Opening a dataset that is not there says it best: names that are near are in the message.
-void add_missing_datasets(const DataList& list, std::vector<std::string>& missing) {
+void add_missing_datasets(const DataList& list, std::vector<std::string>& missing, int64_t validation_files = 0,
+                          int64_t test_files = 0) {
   try {
-    for (const std::string& prefix : data::parse_data_prefix(list.entries, list.key).prefixes) {
+    const data::DataSources sources = data::parse_data_prefix(list.entries, list.key);
+    for (const std::string& prefix : sources.prefixes) {
       if (is_readable(prefix + ".idx") && is_readable(prefix + ".bin")) continue;
       try {
         data::IndexedDataset{prefix};
@@ -35,6 +37,8 @@ void add_missing_datasets(const DataList& list, std::vector<std::string>& missin
         missing.emplace_back(error.what());
       }
     }
+    if (validation_files + test_files > 0)
+      data::files_of_split(sources, data::Split::train, validation_files, test_files);
   } catch (const Error& error) {
     missing.emplace_back(error.what());
   }
@@ -72,7 +76,11 @@ std::vector<std::string> missing_tokenizer_files(const config::Tokenizer& tokeni
 
 std::vector<std::string> missing_files(const config::Run& run) {
   std::vector<std::string> missing = missing_tokenizer_files(run.model.tokenizer);
-  for (const DataList& list : data_lists(run.model.data)) add_missing_datasets(list, missing);
+  const config::Data& data = run.model.data;
+  for (const DataList& list : data_lists(data)) {
+    const bool is_split = list.key == std::string_view(kTrainList);  // by whole files, where that is asked for
+    add_missing_datasets(list, missing, is_split ? data.validation_files : 0, is_split ? data.test_files : 0);
+  }
   return missing;
 }
 

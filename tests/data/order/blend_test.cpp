@@ -63,7 +63,8 @@ TEST(FilesOfSplit, HoldsOutTheLastFiles) {
   EXPECT_EQ(valid.prefixes.back(), "71");
   EXPECT_EQ(valid.weights.front(), 58.0);
   expect_error(ErrorKind::user, {"test_files=0", "test split"}, [&] { files_of_split(all, Split::test, 15, 0); });
-  expect_error(ErrorKind::user, {"none of the 72", "training"}, [&] { files_of_split(all, Split::train, 40, 32); });
+  expect_error(ErrorKind::user, {"nothing to train on", "72 datasets"},
+               [&] { files_of_split(all, Split::train, 40, 32); });
 }
 
 // The expected bits are those of numpy: w / numpy.sum(w) for w[i] = sqrt(i + 1).
