@@ -59,6 +59,16 @@ TEST(NemoFiles, RunAsTheyAreOrAreRefusedForATrueReason) {
   EXPECT_EQ(files, 18) << table;
 }
 
+TEST(NemoFiles, WhatTheirLauncherFetchesIsListed) {
+  MEGALITH_GOLDEN_OR_SKIP(golden);
+  const std::string dry =
+      "train --dry-run trainer.num_nodes=32 -c " + (golden / "nemo/gpt3-175b-256gpus-fp8.yaml").string();
+  const std::string missing = "cannot open gpt2-vocab.json (model.tokenizer.vocab_file)";
+  const TempDir dir;
+  expect_says(run_program(dry, dir.path().string()), 0, {"[Megalith W", missing, "174,604,259,328"});
+  expect_says(run_program(dry + " --require-files", dir.path().string()), 2, {missing});
+}
+
 TEST(NemoFiles, ScaledPositionsAreLlama31s) {
   const TempDir dir;
   expect_says(
