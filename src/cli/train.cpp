@@ -15,12 +15,14 @@
 #include "launch/ranks/boot.h"
 #include "launch/ranks/monitored.h"
 #include "launch/ranks/self.h"
+#include "observe/draw/wrapped_text.h"
 #include "observe/sinks/log_files.h"
 #include "plan/describe_layout.h"
 #include "plan/pictures.h"
 #include "plan/run_layout.h"
 #include "plan/run_request.h"
 #include "train/describe_run.h"
+#include "train/run/listeners.h"
 #include "train/run/run_files.h"
 #include "train/run/session.h"
 #include "train/tuned_files.h"
@@ -39,6 +41,11 @@ void write_pictures(const TrainOptions& options, const config::Run& run, int64_t
   }
 }
 
+std::string fitting(const std::string& text) {
+  const auto width = train::find_terminal();
+  return width ? observe::wrap_lines(text, width()) : text;
+}
+
 int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
   if (options.require_files) train::require_files(run);
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
@@ -46,8 +53,9 @@ int dry_run(const TrainOptions& options, const config::Run& run, const config::L
     plan::check_layout(run, vocabulary);
     std::cout << plan::describe_rank(plan::stage_request(run, vocabulary), *options.rank);
   } else {
-    std::cout << train::describe_run(run, vocabulary) << config::describe(report)
-              << plan::describe_model(run, vocabulary);
+    // Said before a layout is refused.
+    std::cout << fitting(train::describe_run(run, vocabulary) + config::describe(report));
+    std::cout << fitting(plan::describe_model(run, vocabulary));
   }
   // They may be on the cluster.
   for (const std::string& missing : train::missing_files(run)) observe::log_warning(missing);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <sstream>
 
 #include "observe/draw/styled_line.h"
 #include "run_on_terminal.h"
@@ -38,6 +39,21 @@ TEST(ProgressBar, ShowsStartLossAndSpeedInAnyWidth) {
     for (const std::string& line : lines) {
       EXPECT_LT(observe::columns_of(line), columns);
       EXPECT_TRUE(line.ends_with("]")) << line;
+    }
+  }
+}
+
+TEST(Summary, IsCutBetweenWordsOnATerminal) {
+  for (const unsigned short columns : {60, 80}) {
+    for (const char* more : {"", " --dry-run"}) {
+      const TempDir dir;
+      const Outcome outcome =
+          run_on_terminal(std::string(kTrain) + "a" + more, dir.path().string(), {.columns = columns});
+      const std::string shown = outcome.output.substr(0, outcome.output.find("[Megalith"));
+      EXPECT_TRUE(holds(shown, "  total ")) << shown;
+      EXPECT_TRUE(holds(shown, "\r\n                 ")) << "nothing was too long\n" << shown;
+      std::istringstream lines(shown);
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(observe::columns_of(line), columns + 1) << line;
     }
   }
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -22,12 +21,6 @@
 
 namespace megalith::train {
 
-namespace {
-using Console = std::shared_ptr<observe::ConsoleSink>;
-using Sinks = std::vector<std::shared_ptr<Sink>>;
-
-// The width of the terminal that standard output is, or that a launcher shows it on (MEGALITH_TERMINAL, set for rank
-// 0); nothing where there is no terminal.
 std::function<int()> find_terminal() {
   if (isatty(STDOUT_FILENO) != 0) return [] { return observe::terminal_width(STDOUT_FILENO); };
   const std::string path = config::process_environment("MEGALITH_TERMINAL").value_or("");
@@ -40,6 +33,10 @@ std::function<int()> find_terminal() {
     return width - kPrefix;
   };
 }
+
+namespace {
+using Console = std::shared_ptr<observe::ConsoleSink>;
+using Sinks = std::vector<std::shared_ptr<Sink>>;
 
 Console make_console(const config::Run& run, const Origin& origin) {
   const std::function<int()> width = find_terminal();

@@ -19,6 +19,7 @@
 #include "data/order/make_dataset.h"
 #include "data/tokenizer/data_tokenizer.h"
 #include "data/tokenizer/tokenizer.h"
+#include "observe/draw/wrapped_text.h"
 #include "observe/report/report.h"
 #include "observe/sinks/log_files.h"
 #include "plan/describe_layout.h"
@@ -58,8 +59,10 @@ std::unique_ptr<data::Dataset> validation_data(const config::Run& run, const dat
 }
 
 void print_start(const config::Run& run, const config::LoadReport& report, int64_t vocabulary) {
-  std::cout << describe_run(run, vocabulary) << config::describe(report) << plan::describe_model(run, vocabulary)
-            << std::flush;
+  const std::string text =
+      describe_run(run, vocabulary) + config::describe(report) + plan::describe_model(run, vocabulary);
+  const auto width = find_terminal();
+  std::cout << (width ? observe::wrap_lines(text, width()) : text) << std::flush;
   if (learns_made_up_tokens(run.model.data)) observe::log_warning(kMadeUpTokens);
 }
 
