@@ -8,8 +8,8 @@
 
 #include "comm/arrivals.h"
 #include "comm/communicator.h"
+#include "comm/cuda/side_stream.h"
 #include "comm/nccl/nccl_watchdog.h"
-#include "comm/nccl/side_stream.h"
 #include "core/arena.h"
 
 namespace megalith::comm {
