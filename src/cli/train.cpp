@@ -47,7 +47,7 @@ std::string fitting(const std::string& text) {
 }
 
 int dry_run(const TrainOptions& options, const config::Run& run, const config::LoadReport& report) {
-  if (options.require_files) train::require_files(run);
+  if (options.require_files) train::require_usable_files(run);
   const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
   if (options.rank) {
     plan::check_layout(run, vocabulary);
@@ -58,7 +58,7 @@ int dry_run(const TrainOptions& options, const config::Run& run, const config::L
     std::cout << fitting(plan::describe_model(run, vocabulary));
   }
   // They may be on the cluster.
-  for (const std::string& missing : train::missing_files(run)) observe::log_warning(missing);
+  for (const std::string& problem : train::file_problems(run)) observe::log_warning(problem);
   if (!options.pictures.empty()) write_pictures(options, run, vocabulary);
   return kExitComplete;
 }

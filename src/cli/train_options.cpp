@@ -36,7 +36,7 @@ void add_train_options(CLI::App& verb, const std::shared_ptr<TrainOptions>& opti
                     "print a summary of the config, parameter count, FLOPs, layout, schedule and memory, "
                     "and what files are missing here, then stop");
   verb.add_flag("--require-files", options->require_files,
-                "with --dry-run: exit with 2 where a tokenizer or data file is missing")
+                "with --dry-run: exit with 2 where a tokenizer or data file is missing or cannot be used")
       ->needs(dry_run);
   verb.add_option("--rank", options->rank, "with --dry-run: print what this rank holds and whom it works with")
       ->check(at_least(0))

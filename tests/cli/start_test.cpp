@@ -164,6 +164,21 @@ TEST_F(Start, ADryRunListsWhatIsMissing) {
   expect(run(mock("--dry-run --require-files")), 0, {"parameters"});
 }
 
+TEST_F(Start, ADryRunOpensTheDataThatIsThere) {
+  make_data("cats", "cats and dogs\n");
+  expect(run("data train-tokenizer --input cats.txt --vocab-size 260 --output-dir other"), 0, {});
+  const std::string other =
+      "model.tokenizer.type=GPT2BPETokenizer model.tokenizer.vocab_file=other/vocab.json "
+      "model.tokenizer.merge_file=other/merges.txt --dry-run ";
+  const std::string made_with = "cats_text_document was made with ByteTokenizer";
+  expect(run(data("cats_text_document", other)), 0, {"[Megalith W", made_with});
+  expect(run(data("cats_text_document", other + "--require-files")), 2, {made_with});
+  std::filesystem::resize_file(dir_ / "cats_text_document.bin", 6);
+  const std::string truncated = "cats_text_document.bin is truncated";
+  expect(run(data("cats_text_document", "--dry-run")), 0, {"[Megalith W", truncated, "total"});
+  expect(run(data("cats_text_document", "--dry-run --require-files")), 2, {truncated});
+}
+
 TEST_F(Start, TheConfigIsShownAsASummary) {
   const Outcome outcome = run(mock());
   const std::string shown = outcome.output.substr(0, outcome.output.find("parameters "));

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/files/indexed_dataset.h"
 #include "data/order/blend.h"
+#include "data/tokenizer/data_tokenizer.h"
 
 namespace megalith::train {
 
@@ -84,6 +85,24 @@ std::vector<std::string> missing_files(const config::Run& run) {
   return missing;
 }
 
+std::vector<std::string> file_problems(const config::Run& run) {
+  std::vector<std::string> problems = missing_files(run);
+  if (!problems.empty()) return problems;
+  const auto try_out = [&](const auto& open) {
+    try {
+      open();
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  };
+  for (const DataList& list : data_lists(run.model.data)) {
+    for (const std::string& prefix : data::parse_data_prefix(list.entries, list.key).prefixes)
+      try_out([&] { data::IndexedDataset{prefix}; });
+  }
+  try_out([&] { data::check_tokenizer_of_data(run.model.data, run.model.tokenizer); });
+  return problems;
+}
+
 void require_tokenizer_files(const config::Tokenizer& tokenizer) {
   refuse(missing_tokenizer_files(tokenizer),
          "\n  `megalith data train-tokenizer` makes a tokenizer; for that of recipes/demo.yaml run scripts/demo");
@@ -92,6 +111,11 @@ void require_tokenizer_files(const config::Tokenizer& tokenizer) {
 void require_files(const config::Run& run) {
   require_tokenizer_files(run.model.tokenizer);
   refuse(missing_files(run), "");
+}
+
+void require_usable_files(const config::Run& run) {
+  require_files(run);
+  refuse(file_problems(run), "");
 }
 
 }  // namespace megalith::train

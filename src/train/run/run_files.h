@@ -26,8 +26,13 @@ std::vector<DataList> data_lists(const config::Data& data);
 std::vector<std::string> missing_tokenizer_files(const config::Tokenizer& tokenizer);
 std::vector<std::string> missing_files(const config::Run& run);
 
+// The same, and where none is missing, what a start would refuse of them: datasets that are damaged, or made with
+// another tokenizer.
+std::vector<std::string> file_problems(const config::Run& run);
+
 // User errors that hold those lines, and what to do.
 void require_tokenizer_files(const config::Tokenizer& tokenizer);
 void require_files(const config::Run& run);
+void require_usable_files(const config::Run& run);
 
 }  // namespace megalith::train
