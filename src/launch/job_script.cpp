@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "launch/bash_quote.h"
+#include "train/run/run_files.h"
 
 namespace megalith::launch {
 
@@ -23,6 +24,10 @@ std::string script_settings(const Launch& launch) {
 std::string script_files(const Launch& launch) {
   return fmt::format("tracker={}\nlog=$launch/{}\njournal=$launch/{}\n", bash_quoted(launch.tracker.string()), kLogName,
                      kJournalName);
+}
+
+std::string script_patience(const Launch& launch, const std::string& run) {
+  return fmt::format("lock={}\npatience={}\n", bash_quoted(run + "/" + train::kRunLock), launch.patience);
 }
 
 std::string script_exports(const Launch& launch) {
@@ -50,6 +55,20 @@ newest_checkpoint() {
   local step=-1
   [[ -z $tracker ]] || read -r step 2>/dev/null <"$tracker"
   [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
+}
+)sh";
+
+const char* const kWaitForRun =
+    R"sh(# Processes of an earlier start may still be at work on the run: on a node that was cut off, until they notice that.
+wait_for_run() {
+  local waited
+  [[ -e $lock ]] && type -P flock >/dev/null || return 0
+  for ((waited = 0; waited < patience; waited += 5)); do
+    flock --timeout=$((waited > 0 ? 5 : 0)) --conflict-exit-code=99 "$lock" true
+    (($? == 99)) || return 0
+    ((waited > 0)) || say "the run is in use by $(head -n 1 "$lock"): waiting at most $patience s for its end"
+    [[ ! -e $launch/stop ]] || return 0
+  done
 }
 )sh";
 

@@ -13,12 +13,17 @@ namespace megalith::launch {
 std::string script_settings(const Launch& launch);
 // tracker=..., log=..., journal=... of a launch without stages.
 std::string script_files(const Launch& launch);
+// lock=..., patience=... for kWaitForRun; `run` is the run directory as the script sees it.
+std::string script_patience(const Launch& launch, const std::string& run);
 // export NAME=value
 std::string script_exports(const Launch& launch);
 
 // say, note, end.
 extern const char* const kScriptFunctions;
 extern const char* const kNewestCheckpoint;
+// wait_for_run: for a process of an earlier start, on a node that was cut off, at most `patience` seconds; `lock` is
+// the file that it holds.
+extern const char* const kWaitForRun;
 // Goes to the work directory, opens the log and ends where neither can be seen (2), or the launch has ended already;
 // leaves in `generation` how many starts there were before.
 extern const char* const kScriptStart;

@@ -55,6 +55,7 @@ struct Launch {
   bool saves = false;                // a stop signal makes it save
   int64_t time_limit = 0;            // seconds of one job; 0: the cluster's own
   int64_t max_time = 0;              // seconds that the recipe itself allows one start; 0: no limit
+  int64_t patience = 0;              // seconds after which ranks that were cut off from the others have ended
   int64_t chain = 1;                 // jobs submitted at once, each going on where the one before stopped
   int64_t number = 1;                // of the launches of this name in this run directory
   std::vector<std::string> after{};  // ids of the jobs that must have ended well

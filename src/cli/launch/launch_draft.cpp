@@ -31,6 +31,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr double kLongestPatience = 86400.0;
+constexpr int64_t kMinute = 60;  // from the end of a call that nobody joins to that of the process
+
 // In the name of a file that every cluster can carry.
 bool is_plain(char c) {
   const std::string_view marks = "._-";
@@ -158,6 +161,7 @@ class Drafter {
                                                : recipe.trainer.devices;
     config::Run run = load_run(launch.nodes, launch.ranks_per_node);
     require_recipe_or_data(*verb_.train, run);
+    launch.patience = static_cast<int64_t>(std::min(run.trainer.communication_timeout, kLongestPatience)) + kMinute;
     launch.max_time = run.trainer.max_time.empty() ? 0 : config::parse_max_time(run.trainer.max_time);
 
     const fs::path run_in_job = (fs::current_path() / train::run_path(run)).lexically_normal();

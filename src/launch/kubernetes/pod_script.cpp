@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "launch/bash_quote.h"
+#include "launch/job_script.h"
 
 namespace megalith::launch {
 
@@ -15,6 +16,12 @@ note() { [[ ! -w $launch ]] || echo "$(date +%FT%T%z) $*" >>"$launch/journal"; }
 ((index > 0)) || [[ -z $launch ]] || mkdir -p "$launch"
 generation=$(grep -sc '^[^ ]* start ' "$launch/journal")
 : "${generation:=0}"
+)sh";
+
+// After `helm upgrade`, say, the pods of the revision before are still saving.
+const char* const kWaitOfFirst = R"sh(
+trap 'exit 75' TERM INT USR1
+((index > 0)) || wait_for_run
 )sh";
 
 // Kubernetes signals the first process alone; bash ends a wait at every signal.
@@ -59,6 +66,11 @@ std::string pod_script(const Launch& launch) {
                         name, name, name);
   }
   if (launch.work == Work::workers) text += "set -- \"$@\" --worker \"$index/$NNODES\"\n";
+  if (launch.saves && !launch.folder_in_job.empty()) {
+    const std::string run = std::filesystem::path(launch.folder_in_job).parent_path().parent_path().string();
+    text += fmt::format("\n{}say() {{ echo \"megalith launch: $*\"; }}\n{}{}", script_patience(launch, run),
+                        kWaitForRun, kWaitOfFirst);
+  }
   return text + kRun;
 }
 

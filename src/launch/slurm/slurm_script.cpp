@@ -23,6 +23,23 @@ const char* const kComment =
 #   any other: it starts again if there is a newer checkpoint than at its start.
 )sh";
 
+const char* const kYield =
+    R"sh(# yield CODE: a node that was cut off can come to its end after the next start has begun, which alone has a say then.
+yield() {
+  (($(grep -c '^[^ ]* start ' "$journal") > generation + 1)) || return 0
+  say "start $((generation + 1)) was given up for lost, and another has begun (exit code $1)"
+  exit "$1"
+}
+)sh";
+
+const char* const kNoteStart = R"sh(
+note start "$generation" "$job" "$SLURM_JOB_NODELIST"
+)sh";
+
+const char* const kWait = R"sh(wait_for_run
+[[ ! -e $launch/stop ]] || end 75 "stopped on request"
+)sh";
+
 const char* const kTimeLimit = R"sh(# Training stops and saves `margin` seconds before Slurm's time limit.
 time_limit=()
 left=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%L)
@@ -49,9 +66,11 @@ again() {
   say "$2 (exit code $1); back to the queue"
   trap - TERM
   for _ in {1..60}; do
+    yield "$1"
     scontrol requeue "$SLURM_JOB_ID" && sleep 600  # until Slurm ends this script
     sleep 10
   done
+  yield "$1"
   end "$1" "$2; Slurm does not take the job back into its queue"
 }
 )sh";
@@ -70,6 +89,7 @@ again() { end "$1" "$2; launch again to go on"; }
 )sh";
 
 const char* const kPolicy = R"sh(code=$?
+yield "$code"
 after=$(newest_checkpoint)
 ((after > before)) && rm -f "$launch/fruitless"
 case $code in
@@ -96,11 +116,13 @@ class Script {
       text += fmt::format("#SBATCH {}\n", sbatch_quoted(option));
     text += fmt::format("\n{}\n{}{}job=$SLURM_JOB_ID\n", kComment, script_settings(launch_), script_files(launch_));
     if (launch_.saves) text += fmt::format("margin={}\nmax_time={}\n", save_margin(profile_), launch_.max_time);
+    if (launch_.saves) text += script_patience(launch_, launch_.run_directory.string());
     if (launch_.chain > 1) text += fmt::format("chain={}\n", launch_.chain);
     const char* const again = launch_.chain > 1 ? kChain : requeues() ? kRequeue : kNoRequeue;
-    text +=
-        fmt::format("\n{}\n{}\n{}\n{}\n{}", kScriptFunctions, kNewestCheckpoint, again, kScriptStart, environment());
-    if (launch_.saves) text += fmt::format("\n{}", kTimeLimit);
+    text += fmt::format("\n{}\n{}\n{}\n{}\n", kScriptFunctions, kNewestCheckpoint, kYield, again);
+    if (launch_.saves) text += fmt::format("{}\n", kWaitForRun);
+    text += fmt::format("{}\n{}{}", kScriptStart, environment(), kNoteStart);
+    if (launch_.saves) text += fmt::format("{}\n{}", kWait, kTimeLimit);
     text += fmt::format("\n{}", run());
     text += kPolicy;
     return text;
@@ -127,7 +149,6 @@ MEGALITH_GENERATION=$generation
     const std::vector<std::string> command =
         task_command(profile_, one_each ? command_per_rank(launch_) : command_per_node(launch_));
     std::string text = R"sh(before=$(newest_checkpoint)
-note start "$generation" "$job" "$SLURM_JOB_NODELIST"
 trap : TERM  # goes to the ranks; this script waits for their answer
 )sh";
     text += bash_command(start, 3) + " \\\n  " + bash_command(command, launch_.verb.size() + 1);

@@ -9,6 +9,7 @@
 #include "core/process/file_lock.h"
 #include "core/process/host.h"
 #include "train/run/rosters.h"
+#include "train/run/run_files.h"
 
 namespace megalith::train {
 
@@ -20,7 +21,6 @@ std::filesystem::path run_path(const config::Run& run) {
 namespace {
 
 constexpr const char* kConfig = "hparams.yaml";
-constexpr const char* kLock = ".megalith.lock";
 constexpr const char* kStarts = ".megalith.starts";
 
 void create_or_explain(const std::filesystem::path& path) {
@@ -55,10 +55,10 @@ bool holds_nothing_of_others(const std::filesystem::path& path) {
 
 File lock(const std::filesystem::path& path) {
   try {
-    File file = File::open_for_appending(path / kLock);
+    File file = File::open_for_appending(path / kRunLock);
     if (try_lock(file) != LockResult::taken) {
       user_error("{} is in use by {}; wait for it or choose another exp_manager.explicit_log_dir", path.string(),
-                 describe_holder(path / kLock));
+                 describe_holder(path / kRunLock));
     }
     write_holder(file);
     return file;
@@ -72,7 +72,7 @@ File lock(const std::filesystem::path& path) {
 
 // Some file systems know no locks: there the identities of runs, which checkpoints carry, must do.
 File lock_checkpoints(const std::filesystem::path& directory) {
-  File file = File::open_for_appending(directory / kLock);
+  File file = File::open_for_appending(directory / kRunLock);
   if (try_lock(file) == LockResult::busy) {
     user_error(
         "another run that is training now saves its checkpoints to {}; choose another "
@@ -92,7 +92,7 @@ void check_directory(const config::Run& run, bool may_resume) {
   const std::filesystem::path path = run_path(run);
   const bool is_run = std::filesystem::exists(path / kConfig);
   // A run that ended before it began left its lock and logs, and no hparams.yaml.
-  const bool is_ours = is_run || std::filesystem::exists(path / kLock);
+  const bool is_ours = is_run || std::filesystem::exists(path / kRunLock);
   if (std::filesystem::is_directory(path) && !is_ours && !holds_nothing_of_others(path)) {
     user_error("{} holds files that are not a run's; choose another exp_manager.explicit_log_dir", path.string());
   }

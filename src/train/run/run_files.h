@@ -7,6 +7,9 @@
 
 namespace megalith::train {
 
+// In the run directory, held by rank 0 while it is at work there.
+constexpr const char* kRunLock = ".megalith.lock";
+
 // Whether a run learns from made-up tokens, because it has no data or wants none.
 bool learns_made_up_tokens(const config::Data& data);
 constexpr const char* kMadeUpTokens = "made-up tokens: give model.data.data_prefix";

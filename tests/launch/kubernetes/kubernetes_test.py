@@ -6,6 +6,7 @@
 What this cannot show: that a real scheduler, kubelet and network do what the manifests ask of them.
 """
 import difflib
+import fcntl
 import json
 import os
 import pathlib
@@ -345,9 +346,23 @@ def drill_pod(home):
     expect(run_pod(job, 0, ["bash", "-c", saves], signal_after=0.7)[0] == 75, "the answer to a signal was lost")
     expect(run_pod(job, 1, ["bash", "-c", "sleep 0.2"])[0] == 0, "pod 1")
     expect(run_pod(job, 0, ["bash", "-c", "exit 2"])[0] == 2, "exit code 2 was lost")
+    # The first pod waits for what is still at work on the run, the others for the first.
+    lock = folder / "run/.megalith.lock"
+    lock.parent.mkdir()
+    job = job.replace("lock=/runs/near/.megalith.lock", f"lock={lock}")
+    lock.write_text("process 7 on node-9\n")
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        expect(run_pod(job, 1, ["true"])[0] == 0, "pod 1 waits")
+        code, output = run_pod(job, 0, ["echo", "never"], signal_after=0.5)
+        expect(code == 75 and "in use by process 7 on node-9" in output and "never" not in output, f"{code} {output!r}")
+        threading.Timer(1, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+        code, output = run_pod(job, 0, ["bash", "-c", "exit 2"])
+        expect(code == 2, f"{code} {output!r}")
     lines = [line.split(" ", 1)[1] for line in (folder / "launch/journal").read_text().splitlines()]
     expect(lines == ["start 0 near-1 node-0", "end 0 near-1 0 complete", "start 1 near-1 node-0", "end 1 near-1 75 stopped early",
-                     "start 2 near-1 node-0", "end 2 near-1 2 the input is wrong, the log says what"], f"{lines}")
+                     "start 2 near-1 node-0", "end 2 near-1 2 the input is wrong, the log says what",
+                     "start 3 near-1 node-0", "end 3 near-1 2 the input is wrong, the log says what"], f"{lines}")
 
 
 SMALL_GPT = ("trainer.cpu_threads=1 trainer.limit_val_batches=0 trainer.enable_progress_bar=false model.num_layers=2 model.hidden_size=32 "

@@ -36,6 +36,7 @@ Launch training(const std::string& profile, const std::vector<std::string>& set 
   launch.work_directory = "/shared";
   launch.tracker = "/shared/runs/gpt/checkpoints/latest_checkpointed_iteration.txt";
   launch.saves = true;
+  launch.patience = 660;
   return launch;
 }
 

@@ -136,9 +136,9 @@ def drill_time_limit(cluster):
     expect_undisturbed(cluster, "limited", 120)
 
 
-def lose(cluster, name, how, which):
+def lose(cluster, name, how, which, more=()):
     """A node of a run is lost: it ends on others, with the losses of an undisturbed run."""
-    cluster.launch(name, 40, more=["resilience.failpoints=[train.step=delay]"])
+    cluster.launch(name, 40, more=["resilience.failpoints=[train.step=delay]", *more])
     status = cluster.wait_for(name, r"saved     step [1-9]")
     nodes = re.search(r"start 1 on (\S+)", status)[1]
     node = cluster.need("exec", "scontrol", "show", "hostnames", nodes).split()[which]
@@ -155,6 +155,8 @@ def lose(cluster, name, how, which):
     expect(why, f"nothing says how the first start ended:\n{status}")
     last = re.findall(r"start 2 on (\S+)", status)
     expect(last and node not in cluster.need("exec", "scontrol", "show", "hostnames", last[0]).split(), f"it came back on {node}:\n{status}")
+    now = cluster.megalith("launch", "status", name)
+    expect(starts(now) == 2 and "state     ended: complete" in now, f"once {node} was back it went on:\n{now}")
     expect_undisturbed(cluster, name, 40)
 
 
@@ -171,6 +173,25 @@ def drill_power_of_script(cluster):
 def drill_cable(cluster):
     """A pulled cable: what goes on behind it does no harm, the same bits."""
     lose(cluster, "cut", "cut", 1)
+
+
+def drill_cable_of_script(cluster):
+    """A pulled cable of the node that runs the batch script: the next start waits for what goes on there, the same bits."""
+    # Long enough for Slurm to notice first.
+    lose(cluster, "cutter", "cut", 0, more=["trainer.communication_timeout=120"])
+    expect("the run is in use by process" in cluster.megalith("launch", "logs", "cutter"), "the second start did not wait")
+
+
+def drill_superseded(cluster):
+    """What a start says that was given up for lost, once another has begun, does not count."""
+    program = cluster.folder / "lost"
+    journal = cluster.folder / "lost-run/launch/lost-run/journal"
+    program.write_text(f"#!/bin/bash\n[[ $SLURM_PROCID != 0 ]] || echo \"$(date +%FT%T%z) start 1 99 n9\" >>{journal}\nexit 2\n")
+    program.chmod(0o755)
+    cluster.launch("lost-run", 15, "--set", f"program={program}")
+    status = cluster.wait_for("lost-run", "state     ended without a word on n9")
+    expect("end 1" not in status and not (journal.parent / "ended").exists(), status)
+    expect("start 1 was given up for lost, and another has begun (exit code 2)" in cluster.megalith("launch", "logs", "lost-run"), "it did not say so")
 
 
 def drill_forgotten(cluster):

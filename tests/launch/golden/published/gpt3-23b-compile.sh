@@ -38,6 +38,13 @@ newest_checkpoint() {
   [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
 }
 
+# yield CODE: a node that was cut off can come to its end after the next start has begun, which alone has a say then.
+yield() {
+  (($(grep -c '^[^ ]* start ' "$journal") > generation + 1)) || return 0
+  say "start $((generation + 1)) was given up for lost, and another has begun (exit code $1)"
+  exit "$1"
+}
+
 # again CODE REASON: this job goes back to the queue, and on from the newest checkpoint.
 again() {
   note end "$generation" "$job" "$1" "$2"
@@ -49,9 +56,11 @@ again() {
   say "$2 (exit code $1); back to the queue"
   trap - TERM
   for _ in {1..60}; do
+    yield "$1"
     scontrol requeue "$SLURM_JOB_ID" && sleep 600  # until Slurm ends this script
     sleep 10
   done
+  yield "$1"
   end "$1" "$2; Slurm does not take the job back into its queue"
 }
 
@@ -82,8 +91,9 @@ export FI_EFA_USE_DEVICE_RDMA=1
 export FI_EFA_FORK_SAFE=1
 export MEGALITH_STORE_SECRET_FILE=/lustre/home/runs/gpt3-23b/launch/gpt3-23b-compile/secret
 
-before=$(newest_checkpoint)
 note start "$generation" "$job" "$SLURM_JOB_NODELIST"
+
+before=$(newest_checkpoint)
 trap : TERM  # goes to the ranks; this script waits for their answer
 srun --kill-on-bad-exit=0 --wait=60 \
   /lustre/home/bin/megalith train \
@@ -93,6 +103,7 @@ srun --kill-on-bad-exit=0 --wait=60 \
   exp_manager.resume_if_exists=true \
   --nproc 8
 code=$?
+yield "$code"
 after=$(newest_checkpoint)
 ((after > before)) && rm -f "$launch/fruitless"
 case $code in

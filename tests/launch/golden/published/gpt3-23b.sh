@@ -22,6 +22,8 @@ journal=$launch/journal
 job=$SLURM_JOB_ID
 margin=300
 max_time=0
+lock=/lustre/home/runs/gpt3-23b/.megalith.lock
+patience=660
 
 say() { echo "megalith launch: $*"; }
 note() { echo "$(date +%FT%T%z) $*" >>"$journal"; }
@@ -41,6 +43,13 @@ newest_checkpoint() {
   [[ $step =~ ^[0-9]+$ ]] && echo "$step" || echo -1
 }
 
+# yield CODE: a node that was cut off can come to its end after the next start has begun, which alone has a say then.
+yield() {
+  (($(grep -c '^[^ ]* start ' "$journal") > generation + 1)) || return 0
+  say "start $((generation + 1)) was given up for lost, and another has begun (exit code $1)"
+  exit "$1"
+}
+
 # again CODE REASON: this job goes back to the queue, and on from the newest checkpoint.
 again() {
   note end "$generation" "$job" "$1" "$2"
@@ -52,10 +61,24 @@ again() {
   say "$2 (exit code $1); back to the queue"
   trap - TERM
   for _ in {1..60}; do
+    yield "$1"
     scontrol requeue "$SLURM_JOB_ID" && sleep 600  # until Slurm ends this script
     sleep 10
   done
+  yield "$1"
   end "$1" "$2; Slurm does not take the job back into its queue"
+}
+
+# Processes of an earlier start may still be at work on the run: on a node that was cut off, until they notice that.
+wait_for_run() {
+  local waited
+  [[ -e $lock ]] && type -P flock >/dev/null || return 0
+  for ((waited = 0; waited < patience; waited += 5)); do
+    flock --timeout=$((waited > 0 ? 5 : 0)) --conflict-exit-code=99 "$lock" true
+    (($? == 99)) || return 0
+    ((waited > 0)) || say "the run is in use by $(head -n 1 "$lock"): waiting at most $patience s for its end"
+    [[ ! -e $launch/stop ]] || return 0
+  done
 }
 
 # There is no run on storage that this node does not see.
@@ -85,6 +108,10 @@ export FI_EFA_USE_DEVICE_RDMA=1
 export FI_EFA_FORK_SAFE=1
 export MEGALITH_STORE_SECRET_FILE=/lustre/home/runs/gpt3-23b/launch/gpt3-23b/secret
 
+note start "$generation" "$job" "$SLURM_JOB_NODELIST"
+wait_for_run
+[[ ! -e $launch/stop ]] || end 75 "stopped on request"
+
 # Training stops and saves `margin` seconds before Slurm's time limit.
 time_limit=()
 left=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%L)
@@ -99,7 +126,6 @@ if [[ $left =~ ^(([0-9]+)-)?(([0-9]+):)?([0-9]+):([0-9]+)$ ]]; then
 fi
 
 before=$(newest_checkpoint)
-note start "$generation" "$job" "$SLURM_JOB_NODELIST"
 trap : TERM  # goes to the ranks; this script waits for their answer
 srun --kill-on-bad-exit=0 --wait=60 \
   /lustre/home/bin/megalith train \
@@ -109,6 +135,7 @@ srun --kill-on-bad-exit=0 --wait=60 \
   --nproc 8 \
   "${time_limit[@]}"
 code=$?
+yield "$code"
 after=$(newest_checkpoint)
 ((after > before)) && rm -f "$launch/fruitless"
 case $code in
