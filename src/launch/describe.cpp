@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/words.h"
 #include "observe/logs/run_history.h"
@@ -17,6 +18,7 @@ namespace {
 using Phase = JobState::Phase;
 
 constexpr size_t kShownLines = 12;  // of the journal
+constexpr double kSilence = 10.0;   // seconds since the newest step, worth a word
 
 const JobState* first_of(const std::vector<JobState>& states, Phase phase) {
   const auto found =
@@ -63,6 +65,8 @@ std::string lost_in_words(const LaunchRecord& record, const std::vector<JobState
   const std::string word =
       ended == nullptr ? "the cluster has forgotten the job" : fmt::format("the cluster says {}", ended->word);
   if (journal.empty() && record.kind == "kubernetes") return fmt::format("ended: {}", word);
+  if (journal.empty() && ended != nullptr && ended->word.starts_with("CANCELLED"))
+    return fmt::format("ended before it began: {}, as when a launch that it waits for (--after) fails", word);
   if (journal.empty())
     return fmt::format("ended before its first line: {}; can the nodes see {}?", word, record.folder.string());
   for (const LaunchRecord::Stage& stage : record.stages) {
@@ -75,7 +79,14 @@ std::string lost_in_words(const LaunchRecord& record, const std::vector<JobState
   return fmt::format("ended: {} (exit code {})", last.detail, last.code);
 }
 
-std::string run_in_words(const LaunchRecord& record) {
+// A run that hangs, or whose node is lost, looks as if it ran until somebody notices.
+std::string silence_in_words(const observe::RunHistory& history) {
+  const auto last = history.time_of_step.at(*history.last_step);
+  const double silence = last ? wall_seconds() - *last : 0.0;
+  return silence < kSilence ? "" : fmt::format(", {} ago", duration_in_words(silence));
+}
+
+std::string run_in_words(const LaunchRecord& record, bool runs) {
   const observe::RunHistory history = observe::read_run_history(record.run_directory);
   if (!history.last_step) return "";
   std::string text = fmt::format("step      {}", *history.last_step + 1);
@@ -83,7 +94,7 @@ std::string run_in_words(const LaunchRecord& record) {
   if (const auto loss = history.loss()) text += fmt::format(", loss {:.4g}", *loss);
   const auto speed = observe::throughput_of(history);
   if (!speed.empty()) text += fmt::format(", {} tokens/s", with_commas(speed.back().y));
-  text += "\n";
+  text += runs ? silence_in_words(history) + "\n" : "\n";
   text += history.saved_steps ? fmt::format("saved     step {}\n", *history.saved_steps) : "saved     nothing yet\n";
   return text;
 }
@@ -135,8 +146,8 @@ std::string describe_status(const LaunchRecord& record, const std::vector<JobSta
                                  record.nodes, record.nodes == 1 ? "" : "s");
   text += fmt::format("state     {}\n", trouble.empty() ? state_in_words(record, states) : "unknown: " + trouble);
   text += stages_in_words(record, states);
-  const std::string run = run_in_words(record);
   const bool runs = first_of(states, Phase::running) != nullptr && !record.ending();
+  const std::string run = run_in_words(record, runs);
   const std::string last = run.empty() && runs ? make_cluster(record.kind)->last_words(record) : "";
   text += run + (last.empty() ? "" : fmt::format("log       {}\n", last));
   text += fmt::format("folder    {}\n", record.folder.string());
