@@ -126,7 +126,7 @@ void add_options(CLI::App& verb, const std::shared_ptr<LaunchOptions>& options) 
       ->allow_extra_args(false);
   verb.add_option("--name", options->name, "of the launch (default: that of the run)");
   verb.add_option("--ranks-per-node", options->ranks, "or workers (default: --nproc, or trainer.devices)")
-      ->check(at_least(1));
+      ->check(between(1, kMostProcesses));
   CLI::Option* render = verb.add_flag("--render", options->render, "print what would be submitted, and stop");
   CLI::Option* check = verb.add_flag("--check", options->check, "also ask the cluster whether it could run, and stop");
   CLI::Option* diff = verb.add_flag("--diff", options->diff, "print how it differs from the last launch, and stop");
@@ -135,7 +135,8 @@ void add_options(CLI::App& verb, const std::shared_ptr<LaunchOptions>& options) 
 }
 
 void add_nodes(CLI::App& verb, const std::shared_ptr<LaunchOptions>& options) {
-  verb.add_option("--nodes", options->nodes, "machines (default: trainer.num_nodes)")->check(at_least(1));
+  verb.add_option("--nodes", options->nodes, "machines (default: trainer.num_nodes)")
+      ->check(between(1, kMostProcesses));
 }
 
 void add_time(CLI::App& verb, const std::shared_ptr<LaunchOptions>& options) {
@@ -171,7 +172,7 @@ void add_slurm(CLI::App& launch, Action& run) {
       ->capture_default_str();
   verb->add_option("--array", options->array,
                    "tasks that divide the work of each stage of data (default: one per node)")
-      ->check(at_least(1));
+      ->check(between(1, kMostProcesses));
   verb->add_option("--stage", options->stages, "nodes and workers of a node for one stage of data: tokenize=4x32")
       ->type_name("NAME=NODESxWORKERS")
       ->expected(1)

@@ -167,13 +167,7 @@ class Drafter {
     const fs::path run_in_job = (fs::current_path() / train::run_path(run)).lexically_normal();
     run.exp_manager.explicit_log_dir = run_in_job.string();
     const auto run_here = storage_.seen_here(run_in_job);
-    if (!run_here && !is_left_to_pods(run_in_job)) {
-      draft_.problems.push_back(fmt::format(
-          "the run directory {} is not on storage that {}: mount it, for example with --set mounts[0].{} --set "
-          "mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
-          run_in_job.string(), on_kubernetes() ? "the pods see" : "this machine sees",
-          on_kubernetes() ? "claim=NAME" : "source=PATH", run_in_job.parent_path().string()));
-    }
+    if (!run_here && !is_left_to_pods(run_in_job)) draft_.problems.push_back(why_hidden(run_in_job));
     set_folder(run.name + (verb_.train->compile_only ? "-compile" : ""), run_here.value_or(run_in_job));
     if (!run_here && on_kubernetes()) {
       // What this machine remembers of the launch.
@@ -184,6 +178,20 @@ class Drafter {
     find_tracker(run);
     set_arguments(run);
     check_run(run);
+  }
+
+  std::string why_hidden(const fs::path& run) const {
+    if (storage_.is_mounted(run)) {
+      return fmt::format(
+          "the run directory {} is on a mount whose source this machine does not have: launch from one that has it, or "
+          "say where this one sees it with --set mounts[0].seen_at=PATH",
+          run.string());
+    }
+    return fmt::format(
+        "the run directory {} is not on storage that {}: mount it, for example with --set mounts[0].{} --set "
+        "mounts[0].target={}, and set exp_manager.explicit_log_dir inside of it",
+        run.string(), on_kubernetes() ? "the pods see" : "this machine sees",
+        on_kubernetes() ? "claim=NAME" : "source=PATH", run.parent_path().string());
   }
 
   // Pods see claims and buckets that this machine need not see.

@@ -7,6 +7,8 @@
 
 namespace megalith::cli {
 
+constexpr int64_t kMostProcesses = 1 << 20;  // of each number that a launch is given: nodes, tasks, workers
+
 struct LaunchOptions {
   std::string kind;  // slurm, kubernetes, local
   std::string cluster;

@@ -73,6 +73,8 @@ class Stages {
     const int found = std::sscanf(size.c_str(), "%ldx%ld%n", &nodes, &workers, &used);
     if (found != 2 || used != static_cast<int>(size.size()) || nodes < 1 || workers < 1)
       return problem("--stage '{}': write NAME=NODESxWORKERS, for example tokenize=4x32", text);
+    if (nodes > kMostProcesses || workers > kMostProcesses)
+      return problem("--stage '{}': {} is the most of each", text, kMostProcesses);
     std::vector<std::string> names;
     for (size_t i = 0; i < draft_.launch.stages.size(); ++i) {
       Stage& stage = draft_.launch.stages[i];

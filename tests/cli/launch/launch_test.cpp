@@ -78,6 +78,10 @@ TEST_F(LaunchCommand, MistakesAreRefused) {
   expect_refused("slurm --render --nodes 2 -- train -c recipes/gpt3-375m.yaml trainer.num_nodes=4",
                  {"32 ranks", "16 were"});
   expect_refused("slurm --render --set image=x.sqsh -- train -c recipes/gpt3-375m.yaml", {"run directory", "mount"});
+  expect_refused(
+      "slurm --render --set image=x.sqsh,mounts[0].source=/nowhere -- train -c recipes/gpt3-375m.yaml "
+      "exp_manager.explicit_log_dir=/nowhere/run",
+      {"/nowhere/run is on a mount whose source this machine does not have", "mounts[0].seen_at=PATH"});
   expect_refused("slurm --render -- generate --checkpoint x --nope", {"--nope"});
   expect_refused("local -- train --help", {"--help"});
   expect_refused("local --time 1 -- train -c recipes/gpt3-125m.yaml" + kSmallGpt, {"time limit", "saves"});
@@ -105,6 +109,9 @@ TEST_F(LaunchCommand, DataBecomesStages) {
   expect_refused("slurm --render --stage tokenise=1x4 " + extract + tokenize,
                  {"no stage 'tokenise'", "did you mean 'tokenize'"});
   expect_refused("slurm --render --stage extract=4 " + extract, {"NAME=NODESxWORKERS"});
+  for (const char* size : {"1048577x1", "1x1048577", "99999999999999999999x2"})
+    expect_refused(std::string("slurm --render --stage extract=") + size + " " + extract, {"1048576 is the most"});
+  expect_refused("slurm --render --array 99999999999 " + extract, {"--array", "1048576"});
   expect_refused(
       "slurm --render --stage merge=2x1 -- data tokenize --input part2.jsonl --output-dir t -- data merge --input t/x "
       "--output-prefix y",
