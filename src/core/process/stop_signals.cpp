@@ -1,11 +1,15 @@
 #include "core/process/stop_signals.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "core/clock.h"
 #include "core/process/exit_codes.h"
@@ -28,6 +32,19 @@ class NoticeText {
   char text_[256];
   size_t size_ = 0;
 };
+
+sigset_t stop_signal_set() {
+  sigset_t set{};
+  sigemptyset(&set);
+  for (const auto& [signal, name] : kStopSignals) sigaddset(&set, signal);
+  return set;
+}
+
+std::atomic<pthread_t> awaiting_thread{};
+static_assert(std::atomic<pthread_t>::is_always_lock_free);
+void hand_on(int signal) {
+  ::pthread_kill(awaiting_thread.load(std::memory_order_relaxed), signal);
+}
 
 struct State {
   std::atomic<LauncherLine*> launcher = nullptr;
@@ -164,6 +181,19 @@ std::string reason() {
     if (launcher->is_over()) return "the launcher is gone";
   }
   return stop_signal_name(state.noted);
+}
+
+void await_in_this_thread() {
+  awaiting_thread = ::pthread_self();
+  set_handlers(hand_on);
+  const sigset_t signals = stop_signal_set();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int next_awaited() {
+  const sigset_t signals = stop_signal_set();
+  const timespec at_once{};
+  return std::max(0, ::sigtimedwait(&signals, nullptr, &at_once));
 }
 
 }  // namespace stop_signals

@@ -52,6 +52,13 @@ void begin_running();
 // Empty, or why the run should end.
 std::string reason();
 
+// The other way, for a process that takes them when it has the time: from here on they wait for this thread. One that
+// reaches another thread is handed on: libraries start threads before main() has blocked anything (OpenBLAS does), in
+// which a stop signal would end the process. Those that are started now take them no more than they would before.
+void await_in_this_thread();
+// That has come since; 0: none.
+int next_awaited();
+
 }  // namespace stop_signals
 
 }  // namespace megalith

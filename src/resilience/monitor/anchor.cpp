@@ -37,6 +37,7 @@ class Anchor {
     sigemptyset(&awaited_);
     for (const auto& [signal, name] : kStopSignals) sigaddset(&awaited_, signal);
     sigaddset(&awaited_, SIGCHLD);
+    stop_signals::await_in_this_thread();
     ::sigprocmask(SIG_BLOCK, &awaited_, nullptr);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (!find_worker()) remove_if_there(options_.folders.verdict());

@@ -1,7 +1,5 @@
 #include "resilience/monitor/monitor.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <ctime>
 #include <thread>
@@ -41,27 +39,13 @@ double boot_seconds() {
   return static_cast<double>(boot_nanoseconds()) * 1e-9;
 }
 
-sigset_t stop_signal_set() {
-  sigset_t set{};
-  sigemptyset(&set);
-  for (const auto& [signal, name] : kStopSignals) sigaddset(&set, signal);
-  return set;
-}
-
-// 0: none has come.
-int take_signal() {
-  const sigset_t set = stop_signal_set();
-  const timespec at_once{};
-  return std::max(0, ::sigtimedwait(&set, nullptr, &at_once));
-}
-
 // A run has its name once a supervisor has given it one.
 std::string wait_for_run(const MonitorOptions& options) {
   for (bool is_told = false;; is_told = true) {
     if (const std::optional<std::string> run = run_name(options.run_directory)) return *run;
     if (!is_told) observe::log_info(fmt::format("waiting for a supervisor of {}", options.run_directory.string()));
     std::this_thread::sleep_for(std::chrono::duration<double>(kLookSeconds));
-    if (const int signal = take_signal(); signal != 0) {
+    if (const int signal = stop_signals::next_awaited(); signal != 0) {
       fail(ErrorKind::user, "{} before a supervisor has begun the run in {}", stop_signal_name(signal),
            options.run_directory.string());
     }
@@ -106,7 +90,7 @@ class Monitor {
 
  private:
   void look(double late) {
-    if (const int signal = take_signal(); signal != 0) heed(signal);
+    if (const int signal = stop_signals::next_awaited(); signal != 0) heed(signal);
     bool at_once = node_.watch(late);
     while (const std::optional<Order> order = transport_->receive()) {
       const bool is_repeated = std::exchange(heard_, order->header.sequence) == order->header.sequence;
@@ -160,9 +144,7 @@ class Monitor {
 }  // namespace
 
 int run_monitor(const MonitorOptions& options) {
-  // Before there is another thread, which would have to block them, too.
-  const sigset_t signals = stop_signal_set();
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  stop_signals::await_in_this_thread();
   comm::ignore_broken_pipes();
   require_control_plane();
   options.folders.make();

@@ -1,9 +1,6 @@
 #include "resilience/supervise/supervise.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <ctime>
 
 #include "comm/store/socket.h"
 #include "config/print.h"
@@ -29,13 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 constexpr double kLookSeconds = 0.1;
 constexpr double kFarewellSeconds = 20.0;  // for monitors to end once the run is over
-
-sigset_t stop_signal_set() {
-  sigset_t set{};
-  sigemptyset(&set);
-  for (const auto& [signal, name] : kStopSignals) sigaddset(&set, signal);
-  return set;
-}
 
 // Every node of a fleet of folders has a memory and a disk of its own.
 void give_nodes_their_own(config::Run& run, const fs::path& memory, const fs::path& nodes) {
@@ -105,10 +95,8 @@ class LocalSupervisor {
 
   // True after a second SIGINT.
   bool heed_signals() {
-    const sigset_t awaited = stop_signal_set();
-    const timespec at_once{};
-    const int signal = ::sigtimedwait(&awaited, nullptr, &at_once);
-    if (signal <= 0) return false;
+    const int signal = stop_signals::next_awaited();
+    if (signal == 0) return false;
     const double now = monotonic_seconds();
     if (signal == SIGINT && interrupted_ > 0.0 && now - interrupted_ > kSecondInterruptSeconds) {
       write_stop_notice(STDERR_FILENO, StopNotice::quitting, signal);
@@ -162,9 +150,7 @@ class LocalSupervisor {
 
 int supervise_local(const LocalSupervision& supervision) {
   require_control_plane();
-  // Before there is another thread, which would have to block them, too.
-  const sigset_t signals = stop_signal_set();
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  stop_signals::await_in_this_thread();
   comm::ignore_broken_pipes();
   return LocalSupervisor(supervision).run();
 }

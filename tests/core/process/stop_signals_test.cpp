@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "core/process/launcher_line.h"
 
@@ -108,6 +110,24 @@ TEST(StopSignals, ARankLeavesThemToItsLauncher) {
   });
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_EQ(ended.errors, "");
+}
+
+// As one that a library has started before main().
+TEST(StopSignals, OneThatReachesAnotherThreadIsHandedOnToWhoAwaitsIt) {
+  const Ended ended = end_of([] {
+    std::thread other([] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+    stop_signals::await_in_this_thread();
+    if (stop_signals::next_awaited() != 0) ::_exit(1);
+    ::kill(::getpid(), SIGTERM);
+    int signal = 0;
+    for (int tries = 0; signal == 0 && tries < 1000; ++tries) {
+      signal = stop_signals::next_awaited();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ::_exit(signal == SIGTERM ? 0 : 2);
+  });
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(ended.signal, 0);
 }
 
 TEST(StopSignals, ARankWhoseLauncherIsGoneStops) {
