@@ -92,7 +92,7 @@ void add_supervise(CLI::App& program, Action& run) {
                    "where the nodes' folders are (default: nodes/ in the run's directory)")
       ->type_name("DIR");
   verb->add_option("--failpoints", options->supervision.failpoints,
-                   "faults to inject into ranks, for drills: name=action;...");
+                   "faults to inject into ranks and the journal, for drills: name=action;...");
   verb->callback([options, &run] { run = [options] { return run_verb(*options); }; });
 }
 

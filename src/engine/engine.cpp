@@ -7,6 +7,7 @@
 #include "core/process/failpoint.h"
 #include "core/trace.h"
 #include "model/parameters.h"
+#include "ops/endless.h"
 #include "ops/tuning.h"
 
 namespace megalith::engine {
@@ -164,6 +165,7 @@ void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch
   // Where scales are not known yet, passes that only measure them come before those of the step.
   for (int measurements = needed_measurements();; measurements = measure_scales(measurements)) {
     begin_step(order);
+    if (pass_failpoint("engine.kernel")) ops::compute_for_ever(stream_);
     for (size_t i = 0; i < program.schedule.size(); ++i) {
       const parallel::Action& action = program.schedule[i];
       const ProgramStep step{.program = program, .index = i, .training = true};

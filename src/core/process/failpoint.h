@@ -18,9 +18,13 @@ namespace megalith {
 //   sleep=S   sleeps S seconds                    segv      ends the process by SIGSEGV
 //   hang      sleeps for ever                     sigterm   the process sends itself SIGTERM
 //   spin      computes for ever
+//   kernel    passes, and says so: a place that can gives its device work that never ends
 //
+// All but delay and sleep say so on standard error first, with the monotonic time: a drill reads there when it struck.
 // Throws a user error on bad text.
 void arm_failpoint(std::string_view text);
+// All of "place=action;place=action" whose place begins with `prefix`.
+void arm_failpoints(std::string_view texts, std::string_view prefix = "");
 void disarm_failpoints();
 
 // What `rank`, `generation` and `step` are compared with: those of this process. Without a rank or a step no aim at one
@@ -28,6 +32,7 @@ void disarm_failpoints();
 void set_failpoint_rank(int64_t rank, int64_t generation);
 void set_failpoint_step(int64_t step);
 
-void pass_failpoint(const char* place);
+// True where work without end is asked for.
+bool pass_failpoint(const char* place);
 
 }  // namespace megalith

@@ -1,20 +1,9 @@
 #include "launch/ranks/monitored.h"
 
-#include <sstream>
-
 #include "config/environment/variables.h"
 #include "core/process/failpoint.h"
 
 namespace megalith::launch {
-
-namespace {
-void arm_all(const std::string& failpoints) {
-  std::istringstream each(failpoints);
-  for (std::string failpoint; std::getline(each, failpoint, ';');) {
-    if (!failpoint.empty()) arm_failpoint(failpoint);
-  }
-}
-}  // namespace
 
 bool has_monitor(const config::Lookup& environment) {
   return config::Variables(environment).has(kStatusPageVariable);
@@ -28,7 +17,7 @@ std::unique_ptr<StatusPage> open_status_page(const config::Lookup& environment) 
   const int64_t generation = variables.count("MEGALITH_GENERATION").value_or(0);
   auto page = std::make_unique<StatusPage>(*path, place.rank, generation);
   set_failpoint_rank(place.rank, generation);
-  arm_all(variables.text(kFailpointsVariable).value_or(""));
+  arm_failpoints(variables.text(kFailpointsVariable).value_or(""));
   return page;
 }
 

@@ -2,6 +2,7 @@
 #include "ops/attention.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
+#include "ops/endless.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
 #include "ops/operands/quantize.h"
@@ -53,5 +54,9 @@ MEGALITH_NO_CUDA(set_step_scalars, SetStepScalars)
 MEGALITH_NO_CUDA(set_number, SetNumber)
 MEGALITH_NO_CUDA(weigh_step, WeighStep)
 MEGALITH_NO_CUDA(sum, Sum)
+
+void compute_for_ever(Stream&) {
+  user_error("work without end was asked for on a GPU, but this build of Megalith has no CUDA");
+}
 
 }  // namespace megalith::ops::cuda

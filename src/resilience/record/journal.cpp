@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/process/failpoint.h"
 #include "observe/logs/event_line.h"
 #include "observe/sinks/event_text.h"
 
@@ -148,6 +149,7 @@ void Journal::append(const Fact& fact, const Moment& when) {
   const observe::EventOrigin origin{.run_id = origin_.run, .generation = fact.generation, .node = "supervisor"};
   is_synced_ = false;
   file_->append(observe::event_text(event, origin, origin_.boot_id, ++sequence_));
+  pass_failpoint((std::string(kJournalFailpoints) + name_of(fact.kind)).c_str());
 }
 
 void Journal::sync() {

@@ -16,6 +16,10 @@ namespace megalith::resilience {
 // in which the controller took them, as lines of events.jsonl (observe/sinks/events.h). Creating the file is the claim
 // of the term: one writer per file, ever. Taking the facts of all journals in their order gives the controller's state.
 
+// What stands before the kind of a fact in the failpoint that its line passes, once it is written and before anything
+// follows from it: "journal.claimed".
+inline constexpr const char* kJournalFailpoints = "journal.";
+
 std::string journal_file_name(int64_t term);  // term-000003.jsonl
 // 0: there is none. By the names alone.
 int64_t newest_term(const ControlDirectory& directory);

@@ -8,10 +8,12 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/process/exit_codes.h"
+#include "core/process/failpoint.h"
 #include "core/process/stop_signals.h"
 #include "observe/sinks/event_text.h"
 #include "observe/sinks/log_files.h"
 #include "resilience/record/control_directory.h"
+#include "resilience/record/journal.h"
 #include "resilience/record/run_name.h"
 #include "resilience/supervise/local_fleet.h"
 #include "resilience/supervise/log_follower.h"
@@ -152,6 +154,7 @@ int supervise_local(const LocalSupervision& supervision) {
   require_control_plane();
   stop_signals::await_in_this_thread();
   comm::ignore_broken_pipes();
+  arm_failpoints(supervision.failpoints, kJournalFailpoints);
   return LocalSupervisor(supervision).run();
 }
 

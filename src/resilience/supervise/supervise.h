@@ -14,7 +14,8 @@ struct LocalSupervision {
   int64_t ranks_per_node = 1;
   int64_t spares = 0;
   std::filesystem::path nodes_directory;  // empty: nodes/ in the run directory
-  std::string failpoints;                 // for drills: of all ranks, as MEGALITH_FAILPOINTS has them
+  // For drills, as MEGALITH_FAILPOINTS has them: of all ranks, and of this supervisor those of its journal.
+  std::string failpoints;
 };
 
 // Trains with a whole fleet on this machine, nodes being folders, and recovers from what goes wrong. Goes on where a

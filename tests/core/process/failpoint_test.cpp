@@ -52,6 +52,23 @@ TEST_F(Failpoint, HitsTheRankStepAndGenerationItAimsAt) {
   }
 }
 
+TEST_F(Failpoint, AsksThePlaceForWorkWithoutEnd) {
+  EXPECT_FALSE(pass_failpoint("place"));
+  arm_failpoint("place=kernel@step=3");
+  EXPECT_FALSE(pass_failpoint("place"));
+  set_failpoint_step(3);
+  EXPECT_TRUE(pass_failpoint("place"));
+}
+
+TEST_F(Failpoint, ManyAreArmedAtOnce) {
+  arm_failpoints("own.a=io;theirs.a=throw;;own.b=throw", "own.");
+  expect_error(ErrorKind::io, {"own.a"}, [] { pass_failpoint("own.a"); });
+  expect_error(ErrorKind::internal, {"own.b"}, [] { pass_failpoint("own.b"); });
+  EXPECT_NO_THROW(pass_failpoint("theirs.a"));
+  arm_failpoints("theirs.a=throw");
+  expect_error(ErrorKind::internal, {"theirs.a"}, [] { pass_failpoint("theirs.a"); });
+}
+
 TEST_F(Failpoint, CountsOnlyPassingsAtWhichItAims) {
   arm_failpoint("place=io@2,step=5");
   set_failpoint_step(4);
@@ -85,7 +102,7 @@ TEST_F(FailpointDeathTest, EndsTheProcessInEveryWay) {
   EXPECT_EXIT(die("exit"), ::testing::ExitedWithCode(1), "");
   EXPECT_EXIT(die("exit0"), ::testing::ExitedWithCode(0), "");
   EXPECT_EXIT(die("abort"), ::testing::KilledBySignal(SIGABRT), "");
-  EXPECT_EXIT(die("segv"), ::testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(die("segv"), ::testing::KilledBySignal(SIGSEGV), "failpoint place: segv at [0-9]+");
   EXPECT_EXIT(die("sigterm"), ::testing::KilledBySignal(SIGTERM), "");
 }
 
@@ -96,7 +113,7 @@ TEST_F(FailpointDeathTest, HangsAndSpinsForEver) {
     arm_failpoint(std::string("place=") + action);
     pass_failpoint("place");
   };
-  EXPECT_EXIT(stay("hang"), ::testing::KilledBySignal(SIGALRM), "");
+  EXPECT_EXIT(stay("hang"), ::testing::KilledBySignal(SIGALRM), "failpoint place: hang at [0-9]+");
   EXPECT_EXIT(stay("spin"), ::testing::KilledBySignal(SIGALRM), "");
 }
 
