@@ -138,14 +138,17 @@ Saver::Outcome Saver::save(const Job& job) {
   }
   if (outcome.failure.empty()) outcome.failure = failure_of([&] { digests.get(); });
   outcome.seconds = monotonic_seconds() - begin;
-  if (outcome.failure.empty()) show(job);
+  if (outcome.failure.empty()) show(job, outcome.seconds);
   return outcome;
 }
 
-void Saver::show(const Job& job) const {
+// Only persistent saves say how long a save may take: the others are far quicker.
+void Saver::show(const Job& job, double seconds) const {
   if (options_.page == nullptr) return;
   if (job.to_local) options_.page->set_local_step(job.state.step);
-  if (job.to_persistent) options_.page->set_persistent_step(job.state.step);
+  if (!job.to_persistent) return;
+  options_.page->set_persistent_step(job.state.step);
+  options_.page->saw_save(seconds);
 }
 
 // With them the image in memory counts as a part that can be loaded again. Where that fails, a restart reads from a

@@ -80,7 +80,7 @@ class Saver {
  private:
   void run();
   Outcome save(const Job& job);
-  void show(const Job& job) const;
+  void show(const Job& job, double seconds) const;
   using Digests = std::shared_future<FileDigests>;
   FileDigests digest(const Job& job);
   void save_local(const Job& job, const Digests& digests) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,8 +66,9 @@ struct Ending {
 // A rank's status page (core/process/status_page.h), as read at the moment of the report.
 struct PageReport {
   Section section = Section::boot;
-  double section_seconds = 0.0;  // since it began
-  int64_t step = -1;             // that it works on, 0-based; -1: none yet
+  double section_seconds = 0.0;             // since it began
+  std::array<double, kSections> longest{};  // seconds of each section, as in RankStatus; 0: it was not left yet
+  int64_t step = -1;                        // that it works on, 0-based; -1: none yet
   int64_t micro_batch = 0;
   int64_t beats = 0;             // grows with every piece of work
   double beat_seconds = 0.0;     // since the monitor saw it grow; what the monitor itself overslept is taken off

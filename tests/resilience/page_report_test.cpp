@@ -9,11 +9,13 @@ TEST(PageReport, SaysWhatThePageDoes) {
   RankStatus status{
       .section = megalith::Section::save, .section_began = 10.0, .step = 7, .micro_batch = 2, .beats = 99};
   status.working_seconds = 0.5;
+  status.longest = {0.5, 1.5};
   status.local_step = 6;
   status.persistent_step = 4;
   const PageReport page = page_report(status, 12.5);
   EXPECT_EQ(page.section, Section::save);
   EXPECT_EQ(page.section_seconds, 2.5);
+  EXPECT_EQ(page.longest, status.longest);
   EXPECT_EQ(page.step, 7);
   EXPECT_EQ(page.micro_batch, 2);
   EXPECT_EQ(page.beats, 99);

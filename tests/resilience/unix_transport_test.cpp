@@ -29,6 +29,7 @@ Report report_of(const std::string& node, int64_t sequence = 1) {
                           .pid = 77,
                           .page = PageReport{.section = Section::save,
                                              .section_seconds = 0.25,
+                                             .longest = {0.5, 1.5, 2.5},
                                              .step = 9,
                                              .micro_batch = 1,
                                              .beats = 1234,

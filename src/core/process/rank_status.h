@@ -64,7 +64,10 @@ struct RankStatus {
   pid_t pid = 0;             // 0: the rank has not opened the page
   uint64_t start_ticks = 0;  // of the process (process_facts.h)
   Section section = Section::boot;
-  double section_began = 0.0;    // monotonic seconds of the rank's machine
+  double section_began = 0.0;  // monotonic seconds of the rank's machine
+  // Seconds that each section took at most; of save: that a persistent save did, with what it does beside training. 0:
+  // it was not left yet.
+  std::array<double, kSections> longest{};
   int64_t step = -1;             // being computed
   int64_t micro_batch = -1;      // within that step
   int64_t beats = 0;             // any change is a sign of life

@@ -19,6 +19,7 @@
 namespace megalith {
 
 namespace {
+static_assert(kStatusSections == kSections);
 
 template <class T>
 void put(std::atomic<T>& cell, std::type_identity_t<T> value) {
@@ -37,6 +38,9 @@ void put_text(Cells& cells, std::string_view text) {
 }
 
 // There is one writer.
+void put_longest(std::atomic<double>& cell, double value) {
+  if (value > cell.load(std::memory_order_relaxed)) put(cell, value);
+}
 void add_one(std::atomic<int64_t>& cell) {
   put(cell, cell.load(std::memory_order_relaxed) + 1);
 }
@@ -130,13 +134,25 @@ StatusPage::~StatusPage() {
 
 void StatusPage::enter(Section section) {
   auto& progress = bytes_->progress;
+  const double now = monotonic_seconds();
+  const double took = now - progress.section_began.load(std::memory_order_relaxed);
+  const auto before = static_cast<Section>(progress.section.load(std::memory_order_relaxed));
   {
     const Writing writing(progress.sequence);
+    if (before != Section::save) put_longest(longest_in(before), took);
     put(progress.section, static_cast<uint32_t>(section));
-    put(progress.section_began, monotonic_seconds());
+    put(progress.section_began, now);
     put(progress.micro_batch, -1);
   }
   beat();
+}
+
+std::atomic<double>& StatusPage::longest_in(Section section) {
+  return bytes_->progress.longest[static_cast<size_t>(section)];
+}
+
+void StatusPage::saw_save(double seconds) {
+  put_longest(longest_in(Section::save), seconds);
 }
 
 void StatusPage::begin_step(int64_t step) {

@@ -51,6 +51,8 @@ class StatusPage {
   void set_working_seconds(double seconds);
   void set_local_step(int64_t step);
   void set_persistent_step(int64_t step);
+  // A whole save took so long, also what it did beside training: from any one thread.
+  void saw_save(double seconds);
   // The last thing a rank says. Texts that are too long are cut.
   void end(const RankStatus::Ending& ending);
   void end(RankStatus::Outcome outcome) { end({.outcome = outcome}); }
@@ -95,6 +97,8 @@ class StatusPage {
   Group add_group(std::string_view name, std::span<const int> ranks, int member);
 
  private:
+  std::atomic<double>& longest_in(Section section);
+
   StatusPageBytes* bytes_;
   bool is_file_;
 };

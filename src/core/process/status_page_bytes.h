@@ -16,10 +16,11 @@ template <class T>
 using Plain = T;
 
 constexpr uint64_t kStatusMagic = 0x31454741504c474d;  // "MGLPAGE1"
-constexpr uint32_t kStatusVersion = 1;
+constexpr uint32_t kStatusVersion = 2;
 
 constexpr size_t kStatusGroups = 10;
 constexpr size_t kStatusRanks = 16;
+constexpr size_t kStatusSections = 9;
 // In words of eight characters, padded with zeros.
 constexpr size_t kRunWords = 8;
 constexpr size_t kNameWords = 3;
@@ -67,6 +68,7 @@ struct alignas(64) ProgressCells {
   Cell<uint32_t> section{0};
   Cell<uint64_t> start_ticks{0};
   Cell<double> section_began{0.0};
+  std::array<Cell<double>, kStatusSections> longest{};
   Cell<int64_t> step{-1};
   Cell<int64_t> micro_batch{-1};
   Cell<double> working_seconds{0.0};

@@ -90,6 +90,8 @@ class Parser {
     if (progress.section >= kSections) refuse("the section", progress.section);
     status.section = static_cast<Section>(progress.section);
     status.section_began = seconds(progress.section_began, "the begin of the section");
+    for (size_t i = 0; i < kStatusSections; ++i)
+      status.longest[i] = seconds(progress.longest[i], "the longest time in a section");
     status.step = at_least(-1, progress.step, "the step");
     status.micro_batch = at_least(-1, progress.micro_batch, "the micro batch");
     status.working_seconds = seconds(progress.working_seconds, "the working time");

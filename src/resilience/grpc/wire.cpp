@@ -1,5 +1,7 @@
 #include "resilience/grpc/wire.h"
 
+#include <algorithm>
+
 #include "control.pb.h"
 
 namespace megalith::resilience {
@@ -79,6 +81,7 @@ GroupCalls read(const control::GroupCalls& wire) {
 void write(const PageReport& page, control::PageReport& wire) {
   wire.set_section(word_of(page.section));
   wire.set_section_seconds(page.section_seconds);
+  wire.mutable_longest()->Assign(page.longest.begin(), page.longest.end());
   wire.set_step(page.step);
   wire.set_micro_batch(page.micro_batch);
   wire.set_beats(page.beats);
@@ -103,6 +106,7 @@ PageReport read(const control::PageReport& wire, Words& words) {
                   .working_seconds = wire.working_seconds(),
                   .local_step = wire.local_step(),
                   .persistent_step = wire.persistent_step()};
+  std::copy_n(wire.longest().begin(), std::min<size_t>(page.longest.size(), wire.longest_size()), page.longest.begin());
   for (const control::GroupCalls& calls : wire.calls()) page.calls.push_back(read(calls));
   page.ending = {.kind = words.take<EndingKind>(wire.ending().kind(), kEndingKinds),
                  .message = wire.ending().message(),

@@ -53,6 +53,7 @@ void add_calls(std::vector<GroupCalls>& all, const RankStatus::Group& group) {
 PageReport page_report(const RankStatus& status, double now) {
   PageReport page{.section = static_cast<Section>(status.section),
                   .section_seconds = std::max(0.0, now - status.section_began),
+                  .longest = status.longest,
                   .step = status.step,
                   .micro_batch = std::max<int64_t>(0, status.micro_batch),
                   .beats = status.beats,

@@ -146,7 +146,7 @@ void Sensor::take_ranks(const Report& report) {
     } else {
       continue;
     }
-    if (entry->is_known) learn(entry->report, rank);
+    learn(rank);
     was_inspected = was_inspected || rank.process.has_value();
     std::optional<ProcessReport> process = rank.process ? rank.process : std::move(entry->report.process);
     entry->report = rank;
@@ -163,11 +163,16 @@ void Sensor::take_ranks(const Report& report) {
   if (!saw_store && state_.roster->store_node == node->node) store_.is_missing = true;
 }
 
-void Sensor::learn(const RankReport& before, const RankReport& after) {
-  if (!before.page || !after.page) return;
-  const Section section = before.page->section;
-  if (section == after.page->section || section == Section::step || section == Section::wait) return;
-  deadlines_.saw_section(section, before.page->section_seconds);
+// By the rank's own count: most sections of a small model begin and end between two reports. A start that loads nothing
+// says nothing of how long loading takes.
+void Sensor::learn(const RankReport& rank) {
+  if (!rank.page) return;
+  for (int i = 0; i < kSections; ++i) {
+    const auto section = static_cast<Section>(i);
+    if (section == Section::step || section == Section::wait) continue;  // tell_progress
+    if (section == Section::load && state_.roster->from_step < 0) continue;
+    deadlines_.saw_section(section, rank.page->longest[static_cast<size_t>(i)]);
+  }
 }
 
 Fact Sensor::fault(Symptom symptom, double now, std::string evidence) const {

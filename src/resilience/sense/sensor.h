@@ -45,7 +45,7 @@ class Sensor {
 
   void watch_generation();
   void take_ranks(const Report& report);
-  void learn(const RankReport& before, const RankReport& after);
+  void learn(const RankReport& rank);
   void tell_ends(size_t first, size_t count, double now, std::vector<Fact>& facts);
   void tell_store(double now, std::vector<Fact>& facts);
   void tell_progress(double now, std::vector<Fact>& facts);

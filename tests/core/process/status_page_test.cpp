@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -68,6 +69,32 @@ TEST_F(StatusPageTest, TellsHowFarARankHasCome) {
   EXPECT_EQ(status.step, 12);
   EXPECT_EQ(status.micro_batch, -1);
   EXPECT_EQ(status.beats, before + 3);
+}
+
+TEST_F(StatusPageTest, CountsTheLongestTimeInEachSectionThatWasLeft) {
+  StatusPage page(path_, 5, 3);
+  const auto longest = [&](Section section) { return read().longest[static_cast<size_t>(section)]; };
+  page.enter(Section::load);
+  EXPECT_GT(longest(Section::boot), 0.0);
+  EXPECT_EQ(longest(Section::load), 0.0) << "it goes on";
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  page.begin_step(1);
+  const double first = longest(Section::load);
+  EXPECT_GE(first, 0.02);
+  page.enter(Section::load);
+  page.begin_step(2);
+  EXPECT_EQ(longest(Section::load), first) << "a shorter one";
+}
+
+TEST_F(StatusPageTest, CountsWholeSavesAndNotTheirPartInTheLoop) {
+  StatusPage page(path_, 5, 3);
+  const auto longest = [&] { return read().longest[static_cast<size_t>(Section::save)]; };
+  page.enter(Section::save);
+  page.begin_step(1);
+  EXPECT_EQ(longest(), 0.0);
+  page.saw_save(70.0);
+  page.saw_save(60.0);
+  EXPECT_EQ(longest(), 70.0);
 }
 
 TEST_F(StatusPageTest, OutlivesTheRank) {
@@ -227,7 +254,7 @@ class HostilePage : public StatusPageTest {
 TEST_F(HostilePage, IsRefusedByName) {
   EXPECT_EQ(parse(), read());
   expect_refused(page_.magic, uint64_t{1}, "no status page");
-  expect_refused(page_.version, uint32_t{2}, "version 2");
+  expect_refused(page_.version, uint32_t{1}, "version 1");
   expect_refused(page_.rank, -1, "the rank is -1");
   expect_refused(page_.generation, int64_t{-1}, "generation");
   expect_refused(page_.beats, int64_t{-1}, "beats");
@@ -235,6 +262,7 @@ TEST_F(HostilePage, IsRefusedByName) {
   expect_refused(page_.progress.pid, -4, "process");
   expect_refused(page_.progress.section, uint32_t{kSections}, "section is 9");
   expect_refused(page_.progress.section_began, std::numeric_limits<double>::quiet_NaN(), "begin of the section");
+  expect_refused(page_.progress.longest[2], std::numeric_limits<double>::infinity(), "longest time in a section");
   expect_refused(page_.progress.step, int64_t{-2}, "step is -2");
   expect_refused(page_.progress.micro_batch, int64_t{-2}, "micro batch");
   expect_refused(page_.progress.working_seconds, -1.0, "working time");

@@ -10,6 +10,8 @@ namespace megalith::resilience::testing {
 namespace {
 constexpr double kBoot = 0.7;
 constexpr double kLoad = 0.8;
+constexpr Section kSectionOf[] = {Section::boot, Section::rendezvous, Section::load, Section::step,
+                                  Section::end};  // by Stage
 
 bool is_there(const Process& process) {
   return process.is_alive() && process.hangs_since < 0;
@@ -80,6 +82,8 @@ bool FakeRun::all(const Generation& generation, bool (*condition)(const Process&
 }
 
 void FakeRun::begin_stage(Generation& generation, Stage stage, double now) {
+  generation.longest[static_cast<size_t>(kSectionOf[static_cast<int>(generation.stage)])] =
+      now - generation.stage_began;
   generation.stage = stage;
   generation.stage_began = generation.moved = generation.step_began = now;
 }
@@ -227,11 +231,11 @@ void FakeRun::advance(Generation& generation, double now) {
 
 PageReport FakeRun::page_of(const Process& process, double now) {
   const Generation& generation = generations_.at(process.generation);
-  constexpr Section kSectionOf[] = {Section::boot, Section::rendezvous, Section::load, Section::step, Section::end};
   PageReport page{.section = kSectionOf[static_cast<int>(generation.stage)], .ending = process.ending};
   // What a rank says at its end is in its page when it has ended.
   if (!process.end) page.ending = {};
   page.section_seconds = now - generation.stage_began;
+  page.longest = generation.longest;
   page.step = generation.stage >= Stage::steps ? generation.step : -1;
   page.beat_seconds = now - generation.moved;
   GroupCalls calls{

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,7 +44,8 @@ struct Generation {
   Process* store = nullptr;
   Stage stage = Stage::boot;
   double stage_began = 0.0;
-  int64_t step = 0;  // that is being done
+  std::array<double, kSections> longest{};  // as in PageReport
+  int64_t step = 0;                         // that is being done
   double step_began = 0.0;
   double moved = 0.0;        // when anybody beat last
   bool has_trouble = false;  // something has happened for which a restart is right

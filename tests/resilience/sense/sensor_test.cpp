@@ -1,0 +1,70 @@
+#include "resilience/sense/sensor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace megalith::resilience {
+namespace {
+
+// One node of two ranks, which load what the roster names.
+struct LoadingRun {
+  explicit LoadingRun(int64_t from_step) {
+    state.phase = RunPhase::load;
+    state.roster = Roster{.run = "run",
+                          .generation = 2,
+                          .world_size = 2,
+                          .ranks_per_node = 2,
+                          .from_step = from_step,
+                          .nodes = {{.node = "a", .index = 0}},
+                          .store_node = "a"};
+    state.nodes["a"] = {.boot_id = "boot", .is_heard = true};
+  }
+
+  // Both ranks are in this section, have been quiet for so long, and took this long for sections that they left.
+  std::vector<Fact> report(Section section, double quiet, const std::array<double, kSections>& longest) {
+    Report report{.header = {.run = "run", .generation = 2, .sequence = ++sequence, .sender = "a"},
+                  .boot_id = "boot",
+                  .session = 1};
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      report.ranks.push_back({.rank = rank, .generation = 2, .pid = 10 + rank, .page = PageReport{.section = section}});
+      report.ranks.back().page->beat_seconds = quiet;
+      report.ranks.back().page->longest = longest;
+    }
+    std::vector<Fact> facts;
+    sensor.take(report, now, facts);
+    sensor.look(now, facts);
+    return facts;
+  }
+  bool is_overdue(Section section, double quiet, const std::array<double, kSections>& longest) {
+    const std::vector<Fact> facts = report(section, quiet, longest);
+    return std::any_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.kind == FactKind::overdue; });
+  }
+
+  RunState state;
+  Sensor sensor{state};
+  double now = 1.0;
+  int64_t sequence = 0;
+};
+
+std::array<double, kSections> took(Section section, double seconds) {
+  std::array<double, kSections> longest{};
+  longest[static_cast<size_t>(section)] = seconds;
+  return longest;
+}
+
+TEST(Sensor, LearnsFromPagesHowLongSectionsTake) {
+  EXPECT_FALSE(LoadingRun(7).is_overdue(Section::rendezvous, 120, {})) << "nothing is known yet";
+  EXPECT_FALSE(LoadingRun(7).is_overdue(Section::rendezvous, 29, took(Section::rendezvous, 0.5)));
+  EXPECT_TRUE(LoadingRun(7).is_overdue(Section::rendezvous, 31, took(Section::rendezvous, 0.5)));
+  EXPECT_FALSE(LoadingRun(7).is_overdue(Section::load, 99, took(Section::load, 20)));
+  EXPECT_TRUE(LoadingRun(7).is_overdue(Section::load, 101, took(Section::load, 20)));
+  EXPECT_TRUE(LoadingRun(7).is_overdue(Section::save, 31, took(Section::save, 2)));
+}
+
+TEST(Sensor, AStartThatLoadsNothingSaysNothingOfLoading) {
+  EXPECT_FALSE(LoadingRun(-1).is_overdue(Section::load, 120, took(Section::load, 0.1)));
+}
+
+}  // namespace
+}  // namespace megalith::resilience
