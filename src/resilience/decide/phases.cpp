@@ -384,7 +384,9 @@ void claimed(Turn& turn) {
   state.newest = state.roster->generation;
   state.budgets = state.roster->budgets;
   state.from_steps[state.roster->generation] = state.roster->from_step;
-  turn.tell(fmt::format("roster of {} nodes, from step {}", state.roster->nodes.size(), state.roster->from_step));
+  const int64_t again = state.best_step + 1 - std::max<int64_t>(0, state.roster->from_step);
+  turn.tell(fmt::format("roster of {} nodes, from step {}{}", state.roster->nodes.size(), state.roster->from_step,
+                        again > 0 ? fmt::format(", {} that the run has done are done again", again) : ""));
   state.phase = RunPhase::start;
 }
 

@@ -44,15 +44,25 @@ bool fill(std::vector<const std::string*>& places, std::vector<const std::string
   return true;
 }
 
-int64_t step_to_continue_from(const RunState& state) {
+int64_t newest_step(const RunState& state, bool from_nodes_alone) {
   std::vector<std::vector<Holding>> held;
   for (const auto& [name, node] : state.nodes) {
     if (node.is_heard) held.push_back(node.holdings);
   }
   return newest_covered_step(held, [&](const Holding& holding) {
+    if (from_nodes_alone && holding.tier == Tier::persistent) return false;
     const auto later = state.from_steps.upper_bound(holding.generation);
     return std::all_of(later, state.from_steps.end(), [&](const auto& entry) { return holding.step <= entry.second; });
   });
+}
+
+int64_t step_to_continue_from(Turn& turn) {
+  const int64_t step = newest_step(turn.state, false);
+  if (step >= 0 && newest_step(turn.state, true) < step) {
+    turn.tell(fmt::format(
+        "step {} is on the persistent tier alone: the memory and the disks of the nodes hold none so new", step));
+  }
+  return step;
 }
 }  // namespace
 
@@ -83,7 +93,7 @@ std::optional<Roster> place_ranks(Turn& turn) {
                 .ranks_per_node = state.settings.ranks_per_node,
                 .config = state.settings.config,
                 .overrides = state.settings.overrides,
-                .from_step = step_to_continue_from(state),
+                .from_step = step_to_continue_from(turn),
                 .reason = state.incident.reason,
                 .budgets = state.budgets,
                 .store_node = *places.front()};

@@ -151,6 +151,25 @@ TEST_F(ControllerTest, TheSameNodeClimbsTheLadder) {
   EXPECT_NE(state.nodes.at("b").out, "");
 }
 
+TEST_F(ControllerTest, SaysWhichStepsAreDoneAgainAndWhenTheyComeFromThePersistentTier) {
+  const auto told = [&](const std::string& words) {
+    return std::any_of(state.story.begin(), state.story.end(),
+                       [&](const std::string& line) { return line.find(words) != std::string::npos; });
+  };
+  start_run({"a", "b", "c"});
+  progress(8);
+  fault(Symptom::rank_ended, "b", {1});
+  pass(1);
+  recover("memory 8 g1 0-1/2; persistent 6 g1 0-1/2");
+  EXPECT_TRUE(told("from step 8, 1 that the run has done are done again"));
+  EXPECT_FALSE(told("persistent tier"));
+  fault(Symptom::rank_ended, "a", {0});
+  pass(1);
+  recover("memory 8 g1 1/2; persistent 6 g1 0-1/2");
+  EXPECT_TRUE(told("step 6 is on the persistent tier alone"));
+  EXPECT_TRUE(told("from step 6, 3 that the run has done are done again"));
+}
+
 TEST_F(ControllerTest, ALostNodeIsReplacedAndReturnsAsASpare) {
   start_run({"a", "b", "c"});
   take({.kind = FactKind::silent, .node = "a", .evidence = "node a is silent"});
