@@ -10,6 +10,7 @@
 #include "config/print.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/process/start_laps.h"
 #include "core/thread_pool.h"
 #include "data/tokenizer/tokenizer.h"
 #include "launch/ranks/boot.h"
@@ -99,6 +100,7 @@ int run_training(const TrainOptions& options, const config::Run& run, const conf
 }
 
 int run_rank(const TrainOptions& options, const config::Run& run, const config::LoadReport& report, StatusPage& page) {
+  end_start_lap("config");
   plan::check_ranks(run, launch::started_ranks());
   launch::Boot boot({.device = plan::device_of(run.trainer),
                      .start_timeout = run.trainer.start_timeout,
@@ -171,6 +173,7 @@ int run_train(const TrainOptions& options) {
     StatusPage nobody_reads;
     return run_with_page(options, nobody_reads);
   }
+  end_start_lap("exec");
   launch::take_stop_signals();
   const std::unique_ptr<StatusPage> page = launch::open_status_page();
   try {

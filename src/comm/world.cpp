@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "core/clock.h"
+
 namespace megalith::comm {
 
 namespace {
@@ -44,7 +46,9 @@ std::unique_ptr<Communicator> World::make_group(const std::string& name, std::ve
   std::unique_ptr<Communicator> made;
   {
     const StatusPage::Inside connecting(shown, {.operation = "connect"});
+    const double begin = monotonic_seconds();
     made = connect(std::move(group));
+    connecting_ += monotonic_seconds() - begin;
   }
   made->show_on(shown);
   made->set_deadline(deadline_);

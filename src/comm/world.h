@@ -32,6 +32,8 @@ class World {
   // world.
   StatusPage& status_page() const { return *page_; }
   void set_status_page(StatusPage& page) { page_ = &page; }
+  // Spent so far on connecting the members of groups.
+  double seconds_connecting() const { return connecting_; }
 
   // Every member calls it with the same name and global ranks, and all ranks make their groups in one order; groups of
   // the same name and ranks are told apart by it. User error for ranks that make no group.
@@ -59,6 +61,7 @@ class World {
   double deadline_ = Communicator::kUsualDeadline;
   StatusPage own_page_;
   StatusPage* page_ = &own_page_;
+  double connecting_ = 0.0;
 };
 
 // The world of a rank that has no others: all its groups are of one.

@@ -10,7 +10,8 @@ constexpr const char* kCheckpointSaved = "checkpoint_saved";
 constexpr const char* kCheckpointFailed = "checkpoint_failed";
 constexpr const char* kNonFinite = "non_finite";
 constexpr const char* kEventsLost = "events_lost";
-constexpr const char* kMetrics = "metrics";  // the numbers of a step or of a validation
+constexpr const char* kStartLaps = "start_laps";  // seconds of what came before the first step
+constexpr const char* kMetrics = "metrics";       // the numbers of a step or of a validation
 
 // In the logs of Google's resiliency library, which names the others alike.
 constexpr const char* kUserScheduled = "user_scheduled";

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -13,6 +14,7 @@
 #include "core/error.h"
 #include "core/process/failpoint.h"
 #include "core/process/launcher_line.h"
+#include "core/process/start_laps.h"
 #include "core/process/stop_signals.h"
 #include "launch/ranks/monitored.h"
 #include "launch/ranks/numa.h"
@@ -76,6 +78,15 @@ std::unique_ptr<comm::StoreServer> serve_own_store(const comm::StoreServerOption
 
 std::string arrival_key(const char* what, int rank) {
   return fmt::format("{}/{}", what, rank);
+}
+
+// For tests of correctness: NCCL takes two ranks on one GPU for a mistake, but not two machines. (local.cpp tells it to
+// its ranks.)
+void share_gpus(int rank, int gpus, const config::Lookup& environment) {
+  if (config::Variables(environment).count("LOCAL_WORLD_SIZE").value_or(1) <= gpus) return;
+  ::setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 0);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  ::setenv("NCCL_IB_DISABLE", "1", 0);
 }
 
 // The ranks that have not set their key `what` when the time is up.
@@ -209,6 +220,7 @@ Boot::Boot(const BootOptions& options)
     return;
   }
   if (on_gpu) require_accelerator();
+  end_start_lap("device");
   std::vector<int> all(static_cast<size_t>(place_.size));
   std::iota(all.begin(), all.end(), 0);
   meetings_ = page_.add_group("meeting", all, place_.rank);
@@ -216,9 +228,14 @@ Boot::Boot(const BootOptions& options)
   meeting_ = std::make_unique<Meeting>(place_, options);
   comm::JoinOptions join{
       .rank = place_.rank, .size = place_.size, .start_deadline = options.start_timeout, .store = &meeting_->store()};
-  if (on_gpu) join.device_index = place_.local_rank % static_cast<int>(find_accelerators().size());
+  if (on_gpu) {
+    const auto gpus = static_cast<int>(find_accelerators().size());
+    join.device_index = place_.local_rank % gpus;
+    if (has_monitor(options.environment)) share_gpus(place_.rank, gpus, options.environment);
+  }
   try {
     world_ = on_gpu ? comm::join_nccl(join) : comm::join_gloo(join);
+    end_start_lap("meeting");
   } catch (const Error& error) {
     give_up(error);
     throw;

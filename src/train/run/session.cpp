@@ -14,6 +14,7 @@
 #include "core/event_names.h"
 #include "core/process/failpoint.h"
 #include "core/process/host.h"
+#include "core/process/start_laps.h"
 #include "core/process/version.h"
 #include "core/words.h"
 #include "data/order/make_dataset.h"
@@ -238,6 +239,7 @@ class Session {
  private:
   // Which run this is, and where its checkpoints are.
   void open() {
+    end_start_lap("arenas");
     const std::string told = talk_.broadcast(chief_ ? chief_->directory.identity().to_text() : "");
     if (!chief_) set_up_log_of_rank(run_, world_.rank());
     identity_ = RunIdentity::from_text(told);
@@ -272,6 +274,7 @@ class Session {
     if (origin_.loaded) loaded_step_ = origin_.state.step;
     // Files that are open do not give their room back.
     origin_.loaded.reset();
+    end_start_lap("load");
   }
 
   // Everything that training asks for at its first step, and what the run's files must say from then on.
@@ -279,6 +282,7 @@ class Session {
     world_.status_page().enter(Section::plans);
     tune(engine_, run_, chief_ ? chief_->directory.tuning() : std::filesystem::path(), origin_.state.extra["plans"]);
     origin_.state.extra.erase("plans");
+    end_start_lap("tuning");
     if (engine_.stream().device() == Device::cuda)
       origin_.state.extra["plans"] = talk_.broadcast(chief_ ? read_text(chief_->directory.tuning()) : "");
     if (const auto outside = engine_.bytes_outside()) memory_.table.set(plan::kOutsideArenas, *outside);
@@ -291,6 +295,11 @@ class Session {
     held_out_ = validation_data(run_, checked_.vocabulary, origin_.state);
     if (run_.exp_manager.create_checkpoint_callback) open_writer();
     if (run_.exp_manager.create_checkpoint_callback && checked_.lineage.is_known()) set_given_up_aside();
+    end_start_lap("data");
+    Event laps{.name = event::kStartLaps, .step = origin_.state.step};
+    for (const auto& [what, seconds] : start_laps()) laps.fields.emplace_back(what, seconds);
+    laps.fields.emplace_back("connecting", world_.seconds_connecting());  // within the others
+    listeners_.telemetry.emit(laps);
   }
 
   // What the scales in a checkpoint were made for.
