@@ -1,6 +1,7 @@
 """Strikes fleets, row by row, and measures."""
 
 import json
+import math
 import os
 import random
 import shutil
@@ -10,15 +11,29 @@ import time
 from checkpoint_drills.runs import CALLBACK, MODELS, Failure, Runs, names_of_difference
 from layout_words import overrides_of
 
-from .fleet import Fleet, lines_of, wait_for
-from .rows import ENDINGS, FAILPOINTS, ROWS
+from . import cgroups, recoveries, restarts, stops, surroundings
+from .cgroups import Skip
+from .fleet import Fleet, GrowingLines
+from .rows import PLANNED, ROWS
 
 STEPS_PER_FAULT = 8  # at least so many are done between two faults
+WARM_UP = 8  # steps, until deadlines are known
 STEP_SECONDS = 0.3
-SAVES = [f"{CALLBACK}every_n_train_steps=1000", f"{CALLBACK}local_every_n_train_steps=1", f"{CALLBACK}local_peer_copy=true",
-         f"{CALLBACK}late_save=wait"]
-GAVE_UP = 70
+SAVES = [f"{CALLBACK}local_every_n_train_steps=1", f"{CALLBACK}local_peer_copy=true", f"{CALLBACK}late_save=wait"]
+SELDOM = 100000  # steps between persistent saves: there is none before the end
+FAULTS_PER_FLEET = 15
+# Every fault of the same kind is answered alike, so that no node is replaced that the next fault needs. The ladder itself is
+# shown by the row "ladder", and by the simulation.
+POLICY = "".join(f"{symptom}: [in_job_restart]\n" for symptom in
+                 ("rank_ended", "call_failed", "store_ended", "rank_stuck", "all_wait", "livelock", "load_failed")) \
+    + "start_failed: [workload_restart]\n"
 STOPPED = 75
+
+# Rows with fleets of their own. Each takes the campaign and the names that are due, and notes what it has shown.
+ALONE = {}
+for part in (recoveries, stops, surroundings, restarts):
+    ALONE |= part.ROWS
+NAMES = [*ROWS, *PLANNED, *ALONE]
 
 
 class Campaign:
@@ -27,221 +42,281 @@ class Campaign:
         self.runs = Runs(given.program, folder)
         self.moments = random.Random(given.seed)
         self.lines = os.path.join(folder, "lines.jsonl")
-        self.done = [line for line in lines_of(self.lines)]
+        self.done = GrowingLines().of(self.lines)
         self.nodes, self.ranks_per_node = (int(word) for word in given.fleet.split("x"))
-        self.layout = f"TP2 DP{self.nodes * self.ranks_per_node // 2}"
+        self.policy = os.path.join(folder, "policy.yaml")
+        with open(self.policy, "w") as file:
+            file.write(POLICY)
+        self.failed = 0
+        self.began = time.monotonic()
+
+    # What is known. Strikes count once the fleet that took them has ended with the right bits.
 
     def note(self, **line):
         self.done.append(line)
         with open(self.lines, "a") as file:
             file.write(json.dumps(line) + "\n")
 
-    def times_done(self, row):
-        return sum(line["row"] == row and "failure" not in line for line in self.done)
+    def fail(self, row, what, **line):
+        self.failed += 1
+        self.note(row=row, failure=str(what), **line)
+        print(f"{row}: FAILED: {what}", flush=True)
 
-    def fleet(self, name, steps, failpoints="", spares=1):
-        shutil.rmtree(self.runs.directory(name), ignore_errors=True)
+    def good_lines(self, row=None):
+        right = {line["fleet"] for line in self.done if line["row"] == "bits"}
+        return [line for line in self.done if line["row"] != "bits" and "failure" not in line
+                and line.get("fleet") in (right | {None}) and row in (None, line["row"])]
+
+    def times_due(self, row):
+        times = 1 if self.given.fast or row in ALONE else self.given.repeat
+        if row in ROWS and ROWS[row].is_frequent and not self.given.fast:
+            times = max(times, self.given.frequent)
+        return max(0, times - len(self.good_lines(row)))
+
+    # Fleets.
+
+    def fleet(self, name, failpoints="", spares=1, interval=SELDOM, size=None, overrides=(), step_seconds=STEP_SECONDS,
+              climbs=False, is_mounted=False):
+        """`interval`: steps from one persistent save to the next; `climbs`: the ladder as it is; `is_mounted`: the run
+        directory is there already."""
+        if not is_mounted:
+            shutil.rmtree(self.runs.directory(name), ignore_errors=True)
         shutil.rmtree(self.runs.directory(name) + "-nodes", ignore_errors=True)
+        size = size or self.given.fleet
         # Of the faults of a place the first that is due strikes.
-        pad = f"train.step=sleep={STEP_SECONDS}"
-        overrides = [*MODELS["gpt"].split(), *overrides_of(self.layout), *SAVES]
-        return Fleet(self.runs, name, self.given.fleet, spares, steps, overrides, ";".join(filter(None, [failpoints, pad])))
+        pad = f"train.step=sleep={step_seconds}"
+        policy = [] if climbs else [f"resilience.policy={self.policy}"]
+        return Fleet(self.runs, name, size, spares,
+                     overrides=[*MODELS["gpt"].split(), *overrides_of(layout_of(size)), *SAVES, *policy,
+                                f"{CALLBACK}every_n_train_steps={interval}", *overrides],
+                     failpoints=";".join(filter(None, [failpoints, pad])))
 
-    def reference(self, steps):
+    def reference(self, steps, size):
         """Digests at the end of a run without supervisor, which nothing has disturbed."""
-        name = f"reference-{steps}"
+        name = f"reference-{size}-{steps}"
         checkpoint = self.runs.step(name, steps)
         if not os.path.exists(os.path.join(checkpoint, "manifest.json")):
             shutil.rmtree(self.runs.directory(name), ignore_errors=True)
-            self.runs.train_well(name, self.layout, steps,
-                                 [f"trainer.num_nodes={self.nodes}", f"trainer.devices={self.ranks_per_node}"])
+            nodes, ranks_per_node = size.split("x")
+            self.runs.train_well(name, layout_of(size), steps, [f"trainer.num_nodes={nodes}", f"trainer.devices={ranks_per_node}"])
         return self.runs.digests(checkpoint)
 
-    def compare(self, fleet):
-        different = names_of_difference(self.runs.digests(self.runs.step(fleet.name, fleet.steps)), self.reference(fleet.steps))
+    def stop_and_compare(self, fleet, checkpoints=None):
+        """`checkpoints`: where they are, if not in the run directory. Asks it to stop, and compares every tensor with an undisturbed run of as many steps."""
+        fleet.process.send_signal(signal.SIGTERM)
+        code = fleet.wait()
+        if code != STOPPED:
+            raise Failure(f"exit code {code} after SIGTERM, not {STOPPED}\n{fleet.last_words()}")
+        steps = fleet.best_step() + 1
+        last = os.path.join(checkpoints or os.path.join(fleet.directory, "checkpoints"), f"step-{steps:08}")
+        different = names_of_difference(self.runs.digests(last),
+                                        self.reference(steps, f"{fleet.nodes}x{fleet.ranks_per_node}"))
         if different:
             raise Failure(f"{len(different)} tensors are not those of an undisturbed run, {different[0]} first")
+        self.note(row="bits", fleet=fleet.name, steps=steps, generations=fleet.generation(),
+                  minutes=round((time.monotonic() - self.began) / 60, 1))
+        print(f"{fleet.name}: after {steps} steps and {fleet.generation()} generations the bits of an undisturbed run", flush=True)
 
-    # One fault in a fleet that trains.
+    def new_name(self, kind):
+        return f"{kind}-{len(self.done)}"
+
+    # What came of a fault.
+
+    @staticmethod
+    def measure(fleet, since, until=math.inf):
+        """Of the journal between two moments. Steps that the old generation finished after the first, before the fault was
+        felt, count as finished."""
+        facts = [fact for fact in fleet.journal() if since <= fact["mono"] < until]
+        faults = [fact for fact in facts if fact["kind"] == "fault"]
+        claims = [fact for fact in facts if fact["kind"] == "claimed"]
+        steps = fleet.steps_done()
+        felt = claims[0]["mono"] if claims else since
+        best = max((step for moment, step in steps if moment < felt), default=-1)
+        new = [moment for moment, step in steps if step > best and moment >= felt]
+        lost = 0
+        if claims:
+            rosters = {roster["generation"]: roster for roster in fleet.rosters()}
+            lost = best + 1 - max(0, min(rosters[claim["about"]]["from_step"] for claim in claims))
+        return {"generations": len(claims),
+                "symptoms": sorted({fact["symptom"] for fact in faults}),
+                "named": sorted({f"rank {rank}" for fact in faults for rank in fact.get("ranks", "").split(",") if rank}),
+                "noticed": round(faults[0]["mono"] - since, 2) if faults else None,
+                "next_step": round(min(new) - since, 2) if new else None,
+                "lost": lost}
+
+    def problems(self, bar, line, struck):
+        if bar.restarts and line["generations"] < 1:
+            yield "no generation followed"
+        if not bar.restarts and line["generations"] != 0:
+            yield f"{line['generations']} generations followed, although nothing that computes was hurt"
+        if bar.symptoms and not set(bar.symptoms) & set(line["symptoms"]):
+            yield f"the journal names {line['symptoms']}, none of {list(bar.symptoms)}"
+        if bar.is_named and line["named"] != [struck]:
+            yield f"{struck} was struck, and {line['named']} named"
+        if line["lost"] > bar.most_lost:
+            yield f"{line['lost']} steps lost, at most {bar.most_lost} are allowed"
+        if bar.restarts and line["next_step"] is None:
+            yield "no new step followed"
+        if not self.is_timed() or not bar.restarts:
+            return
+        if line["noticed"] is None or line["noticed"] > bar.noticed:
+            yield f"noticed after {line['noticed']} s, not {bar.noticed}"
+        if line["next_step"] is not None and line["next_step"] > bar.done:
+            yield f"next step after {line['next_step']} s, not {bar.done}"
+
+    def is_timed(self):
+        return not self.given.fast and not self.given.untimed
+
+    def judge(self, row, bar, fleet, struck, line):
+        problems = list(self.problems(bar, line, struck))
+        if problems:
+            return self.fail(row, f"{struck}: {'; '.join(problems)}", fleet=fleet.name, struck=struck, **line)
+        self.note(row=row, fleet=fleet.name, struck=struck, **line)
+        print(f"{row}: {struck}, {line}", flush=True)
+
+    # Rows that share fleets.
+
+    def strike_in_turn(self, names):
+        due = [name for name in names for _ in range(self.times_due(name)) if ROWS[name].least_nodes <= self.nodes]
+        for name in names:
+            if ROWS[name].least_nodes > self.nodes:
+                print(f"{name}: skipped, it takes {ROWS[name].least_nodes} nodes")
+        self.moments.shuffle(due)
+        while due:
+            self.strike_fleet(due[:FAULTS_PER_FLEET])
+            due = due[FAULTS_PER_FLEET:]
+
+    def strike_fleet(self, due):
+        fleet = self.fleet(self.new_name("struck"), spares=2 if "two-nodes" in due else 1)
+        try:
+            fleet.start()
+            for name in due:
+                self.strike(fleet, name)
+            fleet.wait_for_steps(2)
+            self.stop_and_compare(fleet)
+        except (Failure, AssertionError) as failure:
+            self.fail("struck", failure, fleet=fleet.name)
+        finally:
+            fleet.end()
+            cgroups.leave("memory")
 
     def strike(self, fleet, name):
         row = ROWS[name]
         fleet.wait_for_steps(self.moments.randint(2, STEPS_PER_FAULT - 2))
         time.sleep(self.moments.uniform(0.0, STEP_SECONDS))
-        before, best, generation = time.monotonic(), fleet.best_step(), fleet.generation()
-        struck = row.inject(fleet, self.moments)
+        before, generation = time.monotonic(), fleet.generation()
+        try:
+            struck = row.inject(fleet, self.moments)
+        except Skip as skip:
+            print(f"{name}: skipped, {skip}", flush=True)
+            return
         if row.restarts:
             fleet.wait_for_generation(generation + 1)
         fleet.wait_for_steps(2)
-        line = self.measure(fleet, before, best, generation)
+        line = self.measure(fleet, before)
         row.after(fleet, struck)
-        print(f"{name}: {struck}, {line}", flush=True)
-        self.note(row=name, struck=struck, **line)
-        for problem in self.problems(row, line):
-            raise Failure(f"{name} ({struck}): {problem}")
-        if row.is_named and line["named"] != [struck]:
-            raise Failure(f"{name}: {struck} was struck, and {line['named']} named")
+        # Then nothing that was needed came from there.
+        if fleet.persistent_steps():
+            raise Failure(f"the persistent tier holds steps {fleet.persistent_steps()}, though none was to be saved")
+        self.judge(name, row, fleet, struck, line)
+
+    def plan_in_turn(self, names):
+        due = [name for name in names for _ in range(self.times_due(name))]
+        self.moments.shuffle(due)
+        while due:
+            self.plan_fleet(due[:FAULTS_PER_FLEET])
+            due = due[FAULTS_PER_FLEET:]
+
+    def plan_fleet(self, due):
+        # One that asks for a load cannot be the first.
+        due = sorted(due, key=lambda name: PLANNED[name].asks_for_a_load) if PLANNED[due[0]].asks_for_a_load else due
+        failpoints, faults = [], []
+        generation, step = 1, WARM_UP
+        if PLANNED[due[0]].asks_for_a_load:
+            failpoints.append(f"train.step=abort@rank=0,step={step},generation=1")
+            generation, step = 2, 2 * WARM_UP
+        for name in due:
+            rank = self.moments.randrange(self.nodes * self.ranks_per_node)
+            for text in PLANNED[name].failpoints:
+                failpoints.append(text.format(at=f"rank={rank},step={step},generation={generation}", rank=rank, step=step,
+                                              generation=generation))
+                generation += 1
+            faults.append((name, rank, step, generation - 1))
+            step += STEPS_PER_FAULT + self.moments.randint(0, 3)
+        fleet = self.fleet(self.new_name("planned"), ";".join(failpoints), interval=WARM_UP // 2)
+        try:
+            fleet.start()
+            for _, _, step, _ in faults:
+                fleet.wait_for(f"step {step + 3}", lambda: fleet.best_step() >= step + 3)
+            since = [self.moment_of(fleet, fault) for fault in faults]
+            for (name, rank, _, _), begin, end in zip(faults, since, [*since[1:], math.inf]):
+                self.judge(name, PLANNED[name], fleet, f"rank {rank}", self.measure(fleet, begin, end))
+            self.stop_and_compare(fleet)
+        except Failure as failure:
+            self.fail("planned", f"{failpoints}: {failure}", fleet=fleet.name)
+        finally:
+            fleet.end()
 
     @staticmethod
-    def measure(fleet, before, best, generation):
-        """Steps that the old generation finished after the stamp, before the fault was felt, count as finished."""
-        later = [fact for fact in fleet.journal() if fact["mono"] >= before]
-        faults = [fact for fact in later if fact["kind"] == "fault"]
-        claims = [fact["mono"] for fact in later if fact["kind"] == "claimed"]
-        steps = fleet.steps_done()
-        if claims:
-            best = max(step for moment, step in steps if moment < claims[0])
-        new = [moment for moment, step in steps if step > best and moment >= (claims[0] if claims else before)]
-        return {"generations": fleet.generation() - generation,
-                "symptoms": sorted({fact["symptom"] for fact in faults}),
-                "named": sorted({f"rank {rank}" for fact in faults for rank in fact.get("ranks", "").split(",") if rank}),
-                "noticed": round(faults[0]["mono"] - before, 2) if faults else None,
-                "next_step": round(min(new) - before, 2) if new else None,
-                "lost": best + 1 - max(0, fleet.roster()["from_step"]) if claims else 0}
+    def moment_of(fleet, fault):
+        """As the rank wrote it down; else when the step began."""
+        name, rank, step, generation = fault
+        place = PLANNED[name].failpoints[-1].split("=")[0]
+        moment = fleet.struck_at(generation, rank, place)
+        if moment is None:
+            moment = max((moment for moment, done in fleet.steps_done() if done < step), default=None)
+        if moment is None:
+            raise Failure(f"{name} has not struck rank {rank} in step {step} of generation {generation}")
+        return moment
 
-    def problems(self, row, line):
-        if row.restarts and line["generations"] < 1:
-            yield "no generation followed"
-        if not row.restarts and line["generations"] != 0:
-            yield f"{line['generations']} generations followed, although nothing that computes was hurt"
-        if row.symptoms and not set(row.symptoms) & set(line["symptoms"]):
-            yield f"the journal names {line['symptoms']}, not {row.symptoms}"
-        if line["lost"] > row.most_lost:
-            yield f"{line['lost']} steps lost, at most {row.most_lost} are allowed"
-        if self.given.fast or not row.restarts:
-            return
-        if line["noticed"] > row.noticed:
-            yield f"noticed after {line['noticed']} s, not {row.noticed}"
-        if line["next_step"] > row.done:
-            yield f"next step after {line['next_step']} s, not {row.done}"
+    # Rows with fleets of their own.
 
-    def strike_in_turn(self, names):
-        """One fleet takes all of them, one after the other."""
-        times = 1 if self.given.fast else self.given.repeat
-        due = [name for name in names for _ in range(max(0, times - self.times_done(name)))]
-        if not due:
-            return 0
-        self.moments.shuffle(due)
-        fleet = self.fleet("struck", (len(due) + 1) * (STEPS_PER_FAULT + 4))
-        failed = 0
-        try:
-            fleet.start()
-            for name in due:
-                try:
-                    self.strike(fleet, name)
-                except Failure as failure:
-                    failed += 1
-                    self.note(row=name, failure=str(failure))
-                    print(f"{name}: {failure}", flush=True)
-                    if fleet.process.poll() is not None:
-                        break
-            code = fleet.wait()
-            if code != 0:
-                raise Failure(f"the supervisor ended with {code}\n{fleet.last_words()}")
-            self.compare(fleet)
-            print(f"{len(due)} faults in {fleet.steps} steps, generation {fleet.generation()}: the bits of an undisturbed run")
-        except Failure as failure:
-            failed += 1
-            print(f"after {', '.join(due)}: {failure}", flush=True)
-        finally:
-            fleet.end()
-        return failed
+    def run_alone(self, names):
+        for name in names:
+            if not self.times_due(name):
+                continue
+            began = time.monotonic()
+            try:
+                line = ALONE[name](self) or {}
+            except Skip as skip:
+                print(f"{name}: skipped, {skip}", flush=True)
+                continue
+            except (Failure, AssertionError) as failure:
+                self.fail(name, failure)
+                continue
+            self.note(row=name, **line, took=round(time.monotonic() - began, 1))
+            print(f"{name}: as it should{', ' if line else ''}{', '.join(f'{key} {line[key]}' for key in line)}", flush=True)
 
-    # Rows with a fleet of their own.
 
-    def fail_by_itself(self, name):
-        text, symptoms = FAILPOINTS[name]
-        fleet = self.fleet(name, 12, text.format(first=1))
-        try:
-            fleet.start()
-            code = fleet.wait()
-            found = {fact.get("symptom") for fact in fleet.journal() if fact["kind"] == "fault"}
-            if code != 0 or fleet.generation() != 2 or not found & set(symptoms):
-                raise Failure(f"exit code {code}, generation {fleet.generation()}, {found}\n{fleet.last_words()}")
-            self.compare(fleet)
-        finally:
-            fleet.end()
-
-    def stop(self, name):
-        fleet = self.fleet(name, 1000)
-        try:
-            fleet.start()
-            fleet.wait_for_steps(3)
-            fleet.process.send_signal(signal.SIGTERM)
-            if name == "stop-twice":
-                time.sleep(0.1)
-                fleet.process.send_signal(signal.SIGTERM)
-            code = fleet.wait()
-            if code != STOPPED:
-                raise Failure(f"exit code {code}, not {STOPPED}\n{fleet.last_words()}")
-            reached = fleet.best_step() + 1
-            self.runs.verify(self.runs.step(name, reached))
-            fleet.steps = reached + 4
-            fleet.start()
-            code = fleet.wait()
-            if code != 0:
-                raise Failure(f"exit code {code} when it was started again\n{fleet.last_words()}")
-            self.compare(fleet)
-        finally:
-            fleet.end()
-
-    def crash_always(self, name):
-        fleet = self.fleet(name, 20, "train.step=abort@step=0,rank=1")
-        try:
-            fleet.start()
-            code = fleet.wait()
-            if code != GAVE_UP:
-                raise Failure(f"exit code {code}, not {GAVE_UP}\n{fleet.last_words()}")
-            if len(fleet.rosters()) > 5:
-                raise Failure(f"{len(fleet.rosters())} starts, 5 are allowed")
-            if "rank 1" not in fleet.last_words():
-                raise Failure(f"rank 1 is not named\n{fleet.last_words()}")
-        finally:
-            fleet.end()
-
-    def run_alone(self, name):
-        if self.times_done(name):
-            return 0
-        try:
-            if name in FAILPOINTS:
-                self.fail_by_itself(name)
-            elif name == "crash-always":
-                self.crash_always(name)
-            else:
-                self.stop(name)
-        except Failure as failure:
-            self.note(row=name, failure=str(failure))
-            print(f"{name}: {failure}", flush=True)
-            return 1
-        self.note(row=name)
-        print(f"{name}: as it should", flush=True)
-        return 0
+def layout_of(size):
+    nodes, ranks_per_node = (int(word) for word in size.split("x"))
+    return f"TP2 DP{nodes * ranks_per_node // 2}"
 
 
 def percentile(values, part):
     return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
 
-def print_table(lines):
+def print_table(campaign):
     print("\n| row | times | noticed p50 / p95 / worst | next step p50 / p95 / worst | steps lost |", "|---" * 5 + "|", sep="\n")
-    for name in ROWS:
-        of_row = [line for line in lines if line["row"] == name and "failure" not in line]
+    for name in NAMES:
+        of_row = campaign.good_lines(name)
         if not of_row:
             continue
         columns = []
         for key in ("noticed", "next_step"):
-            values = [line[key] for line in of_row if line[key] is not None]
+            values = [line[key] for line in of_row if line.get(key) is not None]
             columns.append(" / ".join(f"{value:.1f}" for value in (percentile(values, 0.5), percentile(values, 0.95), max(values)))
                            if values else "-")
-        print(f"| {name} | {len(of_row)} | {columns[0]} | {columns[1]} | {max(line['lost'] for line in of_row)} |")
+        lost = [line["lost"] for line in of_row if "lost" in line]
+        print(f"| {name} | {len(of_row)} | {columns[0]} | {columns[1]} | {max(lost) if lost else '-'} |")
 
 
 def run(given, names, folder):
     campaign = Campaign(given, folder)
-    failed = campaign.strike_in_turn([name for name in names if name in ROWS])
-    for name in names:
-        if name in FAILPOINTS or name in ENDINGS:
-            failed += campaign.run_alone(name)
-    print_table(campaign.done)
-    print(f"\n{failed} failures")
-    return 1 if failed else 0
+    campaign.strike_in_turn([name for name in names if name in ROWS])
+    campaign.plan_in_turn([name for name in names if name in PLANNED])
+    campaign.run_alone([name for name in names if name in ALONE])
+    print_table(campaign)
+    print(f"\n{campaign.failed} failures, {(time.monotonic() - campaign.began) / 60:.1f} minutes")
+    return 1 if campaign.failed else 0

@@ -11,6 +11,7 @@ import time
 from checkpoint_drills.runs import CALLBACK, Failure, Runs
 
 PATIENCE = 240  # seconds; a busy machine takes its time
+ENDLESS = 100000  # steps: it is stopped
 
 
 def is_alive(pid):
@@ -29,24 +30,34 @@ def wait_for(what, condition, seconds=PATIENCE):
             return found
         if time.monotonic() > until:
             raise Failure(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
+        time.sleep(0.03)
 
 
-def lines_of(path):
-    """A process that was killed may have left half a line."""
-    lines = []
-    if os.path.exists(path):
-        with open(path, errors="replace") as file:
-            for line in file:
-                try:
-                    lines.append(json.loads(line))
-                except json.JSONDecodeError:
-                    continue
-    return lines
+class GrowingLines:
+    """The lines of files that are only appended to, each read once."""
+
+    def __init__(self):
+        self.read = {}  # path -> (bytes, lines)
+
+    def of(self, path):
+        done, lines = self.read.get(path, (0, []))
+        if not os.path.exists(path):
+            return lines
+        with open(path, "rb") as file:
+            file.seek(done)
+            added = file.read()
+        whole = added[:added.rfind(b"\n") + 1]
+        for line in whole.splitlines():
+            try:
+                lines.append(json.loads(line))
+            except ValueError:  # a process that was killed may have left half a line
+                continue
+        self.read[path] = (done + len(whole), lines)
+        return lines
 
 
 class Fleet:
-    def __init__(self, runs: Runs, name, size, spares, steps, overrides=(), failpoints=""):
+    def __init__(self, runs: Runs, name, size, spares, steps=ENDLESS, overrides=(), failpoints=""):
         self.runs, self.name, self.spares, self.steps = runs, name, spares, steps
         self.nodes, self.ranks_per_node = (int(word) for word in size.split("x"))
         self.overrides, self.failpoints = list(overrides), failpoints
@@ -54,6 +65,8 @@ class Fleet:
         self.disks = self.directory + "-nodes"
         self.output = self.directory + "-output"
         self.process = None
+        self.lines = GrowingLines()
+        self.joined = []  # nodes beyond those of the supervisor's own fleet
 
     # The supervisor.
 
@@ -64,9 +77,39 @@ class Fleet:
                    *self.overrides]
         return command + (["--failpoints", self.failpoints] if self.failpoints else [])
 
-    def start(self):
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=open(self.output, "a"),
-                                        stderr=subprocess.STDOUT)
+    def start(self, environment=None):
+        """The supervisor: the first, or one that takes over what runs. `environment` is added to this process's own."""
+        with open(self.output, "a") as output:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                            env={**os.environ, **(environment or {})})
+
+    def take_over(self, environment=None):
+        """A supervisor in place of one that has ended; returns once it leads."""
+        terms = self.terms()
+        self.start(environment)
+        self.wait_for("a new term", lambda: self.terms() > terms)
+
+    def terms(self):
+        return len(glob.glob(os.path.join(self.directory, "control", "term-*.jsonl")))
+
+    def kill_supervisor(self):
+        self.process.kill()
+        self.process.wait()
+
+    def join(self, node, environment=None, through=()):
+        """A further node, whose monitor is started by hand: through a command such as unshare."""
+        command = [*through, self.runs.program, "monitor", "--run", self.directory, "--node", node,
+                   "--disk", os.path.join(self.disks, node)]
+        if self.failpoints:
+            command += ["--failpoints", self.failpoints]
+        self.joined.append(node)
+        with open(self.output + "-" + node, "a") as output:
+            # In a session of its own, as a machine's service manager starts it.
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                             env={**os.environ, **(environment or {})}, start_new_session=True)
+        self.wait_for(f"monitor of {node}", lambda: self.monitor(node))
+        self.wait_for(f"a report of {node}", lambda: any(fact["kind"] == "heard" and fact.get("node") == node
+                                                         for fact in self.journal()))
 
     def wait(self, seconds=10 * PATIENCE):
         try:
@@ -83,11 +126,12 @@ class Fleet:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        root = self.memory_root()
         for _ in range(3):
             for pid in self.all_processes():
                 kill(pid, signal.SIGKILL)
-        for memory in self.memories().values():
-            shutil.rmtree(os.path.dirname(memory), ignore_errors=True)
+        if root:
+            shutil.rmtree(root, ignore_errors=True)
 
     # Its processes, as the kernel knows them.
 
@@ -116,7 +160,7 @@ class Fleet:
         return {node: os.path.join(root, node) for node in self.node_names()} if root else {}
 
     def node_names(self):
-        return [f"node{index}" for index in range(self.nodes + self.spares)]
+        return [f"node{index}" for index in range(self.nodes + self.spares)] + self.joined
 
     def record(self, node, *path):
         root = self.memory_root()
@@ -142,20 +186,40 @@ class Fleet:
 
     # Faults.
 
-    def lose_node(self, node):
-        """All its processes and all it held, at once."""
-        pids = [self.anchor(node), self.monitor(node)]
-        memory = os.path.join(self.memory_root(), node)
-        pids += [pid_in(path) for path in glob.glob(os.path.join(memory, "monitor", "processes", "*"))]
+    def lose_nodes(self, *nodes):
+        """All their processes and all they held, at once."""
+        pids = []
+        memories = [os.path.join(self.memory_root(), node) for node in nodes]
+        for node, memory in zip(nodes, memories):
+            pids += [self.anchor(node), self.monitor(node)]
+            pids += [pid_in(path) for path in glob.glob(os.path.join(memory, "monitor", "processes", "*"))]
         # Without its folder its anchor is not started again; stopped, nobody makes that folder anew.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 kill(pid, number)
-            shutil.rmtree(os.path.join(self.disks, node), ignore_errors=True)
-        shutil.rmtree(memory, ignore_errors=True)
+            for node in nodes:
+                shutil.rmtree(os.path.join(self.disks, node), ignore_errors=True)
+        for memory in memories:
+            shutil.rmtree(memory, ignore_errors=True)
 
-    def bring_back(self, node):
-        os.makedirs(os.path.join(self.disks, node), exist_ok=True)
+    def bring_back(self, *nodes):
+        """Empty, as spares."""
+        for node in nodes:
+            os.makedirs(os.path.join(self.disks, node), exist_ok=True)
+        for node in nodes:
+            wait_for(f"the monitor of {node}", lambda: self.monitor(node))
+
+    def kill_everything(self):
+        """Supervisor, anchors, monitors, ranks, stores, as when a machine's user is thrown out; files stay."""
+        self.kill_supervisor()
+        while pids := self.all_processes():
+            for pid in pids:
+                kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+    def spare(self):
+        members = [node["node"] for node in self.roster()["nodes"]]
+        return next((node for node in self.node_names() if node not in members and self.monitor(node)), None)
 
     # Its files.
 
@@ -181,9 +245,10 @@ class Fleet:
         """The facts of all terms, each with the moment at which it was written down."""
         facts = []
         for path in sorted(glob.glob(os.path.join(self.directory, "control", "term-*.jsonl"))):
-            for line in lines_of(path):
+            for line in self.lines.of(path):
                 if line.get("event") == "fact":
-                    facts.append({"mono": line["mono"], "step": line["step"], "evidence": line["reason"], **line["fields"]})
+                    facts.append({"mono": line["mono"], "step": line["step"], "evidence": line["reason"], "term": path,
+                              **line["fields"]})
         return facts
 
     def steps_done(self):
@@ -192,7 +257,7 @@ class Fleet:
                 if event["event"] == "metrics" and event["fields"].get("kind", "train") == "train"]
 
     def events(self):
-        return lines_of(os.path.join(self.directory, "events.jsonl"))
+        return self.lines.of(os.path.join(self.directory, "events.jsonl"))
 
     def best_step(self):
         return max((step for _, step in self.steps_done()), default=-1)
@@ -202,11 +267,25 @@ class Fleet:
         goal = self.best_step() + more
         self.wait_for(f"step {goal}", lambda: self.best_step() >= goal)
 
+    def struck_at(self, generation, rank, place):
+        """When a failpoint acted, as its rank wrote in its log; None: it did not."""
+        for path in glob.glob(os.path.join(self.disks, "*", "logs", f"g{generation:06}-r{rank:05}.log")):
+            with open(path, errors="replace") as file:
+                for line in file:
+                    if line.startswith(f"failpoint {place}: "):
+                        return float(line.rsplit(" at ", 1)[1])
+        return None
+
+    def persistent_steps(self):
+        """Steps that the persistent tier holds, whole or not."""
+        return sorted(int(name.rsplit("-", 1)[1]) for name in os.listdir(os.path.join(self.directory, "checkpoints"))
+                      if name.startswith("step-")) if os.path.isdir(os.path.join(self.directory, "checkpoints")) else []
+
     def wait_for_generation(self, number):
         self.wait_for(f"generation {number}", lambda: self.generation() >= number)
 
-    def wait_for(self, what, condition):
-        wait_for(f"{what} of {self.name}", lambda: condition() or self.process.poll() is not None)
+    def wait_for(self, what, condition, seconds=PATIENCE):
+        wait_for(f"{what} of {self.name}", lambda: condition() or self.process.poll() is not None, seconds)
         if self.process.poll() is not None:
             raise Failure(f"the supervisor has ended with {self.process.returncode}\n{self.last_words()}")
 
