@@ -31,7 +31,8 @@ std::optional<Symptom> symptom_named(std::string_view name);
 
 enum class FactKind : uint8_t {
   lead,      // a supervisor takes over: `number`: term; `text`: settings; `order`: "2:57", the entries of the last term
-             // that it knows; `generation`, `digest`: of the newest roster in the run directory
+             // that it knows; `generation`, `digest`: of the newest roster in the run directory; `evidence`: kNewFleet
+             // where nothing of the fleet ran any longer
   heard,     // a monitor reports, for the first time or again: `node`, `text`: address, `digest`: boot id
   silent,    // a monitor does not, or its session broke: a hint
   fault,     // `symptom`, `evidence`, `node` and `ranks`: those that it names (suspects); `step`: newest that the world
@@ -57,6 +58,9 @@ enum class FactKind : uint8_t {
 constexpr int kFactKinds = 21;
 const char* name_of(FactKind kind);
 std::optional<FactKind> fact_kind_named(std::string_view name);
+
+// A fleet that was killed while it stopped is started to train: it does not go on stopping.
+inline constexpr const char* kNewFleet = "nothing of the fleet was running";
 
 // All that the controller is ever told. Flat, so that a line of the journal holds it.
 struct Fact {

@@ -22,7 +22,9 @@ void take_lead(Turn& turn, const Fact& fact) {
     node.asked = node.failed = -1.0;
     node.since = turn.now;
   }
-  if (state.phase == RunPhase::over) {  // somebody starts the run once more
+  const bool is_new_fleet = fact.evidence == kNewFleet;
+  if (is_new_fleet) state.stop_requested = state.incident.stops = false;
+  if (state.phase == RunPhase::over || (is_new_fleet && state.phase == RunPhase::finish)) {  // it is started once more
     RunState again{.settings = state.settings,
                    .term = state.term,
                    .newest = state.newest,

@@ -41,9 +41,9 @@ LocalFleet::LocalFleet(LocalFleetOptions options) : options_(std::move(options))
       member.anchor = *anchor;
     members_.push_back(std::move(member));
   }
-  const bool goes_on = std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return is_running(m); });
+  is_new_ = std::none_of(members_.begin(), members_.end(), [&](const Member& m) { return is_running(m); });
   for (const Member& member : members_) {
-    if (!goes_on) make_directory(folders(member.node).disk);
+    if (is_new_) make_directory(folders(member.node).disk);
     if (!is_there(member)) {
       observe::log_warning(fmt::format("{} is lost: {} is not there; make that folder to bring it back", member.node,
                                        folders(member.node).disk.string()));

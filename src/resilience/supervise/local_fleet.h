@@ -26,6 +26,8 @@ class LocalFleet {
   // Takes over what another supervisor has left running; where nothing runs, every node is there.
   explicit LocalFleet(LocalFleetOptions options);
 
+  // Nothing ran when it was made.
+  bool is_new() const { return is_new_; }
   std::vector<std::string> nodes() const;
   NodeFolders folders(const std::string& node) const;
 
@@ -50,6 +52,7 @@ class LocalFleet {
 
   LocalFleetOptions options_;
   std::vector<Member> members_;
+  bool is_new_ = true;
 };
 
 }  // namespace megalith::resilience

@@ -60,8 +60,9 @@ class LocalSupervisor {
                 .count = supervision.nodes + supervision.spares,
                 .failpoints = supervision.failpoints}),
         control_(directory_),
-        supervisor_(settings(), {.boot_id = observe::boot_id(), .alarm = observe::log_warning}, control_, *transport_) {
-  }
+        supervisor_(settings(),
+                    {.boot_id = observe::boot_id(), .alarm = observe::log_warning, .is_new_fleet = fleet_.is_new()},
+                    control_, *transport_) {}
 
   int run() {
     while (!supervisor_.exit_code()) {

@@ -40,7 +40,8 @@ void Supervisor::try_to_lead(const Moment& now) {
   }
   if (!journal) throw Error(ErrorKind::io, "no term could be taken: others were always quicker");
   Inheritance inheritance = inherit(directory_, settings_.run, guards_.controller);
-  const Fact lead = lead_fact(inheritance, directory_, settings_, journal->term(), identity_.boot_id, now);
+  Fact lead = lead_fact(inheritance, directory_, settings_, journal->term(), identity_.boot_id, now);
+  if (std::exchange(identity_.is_new_fleet, false)) lead.evidence = kNewFleet;
   journal->append(lead, now);
   journal->sync();
   decide(inheritance.state, lead, guards_.controller);

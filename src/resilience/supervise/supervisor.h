@@ -25,6 +25,7 @@ struct SupervisorGuards {
 struct SupervisorIdentity {
   std::string boot_id;
   Actuator::Alarm alarm = [](const std::string&) {};
+  bool is_new_fleet = false;  // nothing of it ran any longer when this process began
 };
 
 // Sensor, controller and actuator of one leader, without sockets, threads and clocks: whoever owns it calls poll() when

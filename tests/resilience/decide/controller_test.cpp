@@ -18,10 +18,11 @@ class ControllerTest : public ::testing::Test {
     take({.kind = FactKind::tick});
   }
 
-  void lead(int64_t term, const Settings& settings) {
+  void lead(int64_t term, const Settings& settings, const std::string& evidence = "") {
     take({.kind = FactKind::lead,
           .generation = state.generation(),
           .number = term,
+          .evidence = evidence,
           .text = to_text(settings),
           .digest = state.roster ? digest_of(*state.roster) : ""});
   }
@@ -312,6 +313,22 @@ TEST_F(ControllerTest, ARosterThatCannotBeWrittenIsTriedAgain) {
   pass(5);
   ASSERT_EQ(last.actions.size(), 1U);
   EXPECT_EQ(last.actions.front().kind, Action::Kind::claim);
+}
+
+TEST_F(ControllerTest, AStopEndsWithTheFleetThatWasAskedForIt) {
+  start_run({"a", "b"});
+  take({.kind = FactKind::stop_requested, .evidence = "SIGTERM"});
+  lead(2, state.settings);
+  EXPECT_TRUE(state.stop_requested) << "the supervisor alone was killed: its successor finishes what was begun";
+  lead(3, state.settings, kNewFleet);
+  EXPECT_FALSE(state.stop_requested) << "everything was killed, and started anew to train";
+
+  take({.kind = FactKind::stop_requested, .evidence = "SIGTERM"});
+  take({.kind = FactKind::stopped, .generation = state.generation()});
+  ASSERT_EQ(state.phase, RunPhase::finish);
+  lead(4, state.settings, kNewFleet);
+  EXPECT_EQ(state.phase, RunPhase::gather);
+  EXPECT_FALSE(state.verdict);
 }
 
 TEST_F(ControllerTest, ASuccessorGoesOnWithWhatWasClaimed) {
