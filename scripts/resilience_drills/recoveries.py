@@ -78,8 +78,8 @@ def next_fault_in(campaign, fleet, phase):
     silent = [fact["mono"] - second for fact in new_facts(fleet, second)
               if fact["kind"] in ("silent", "fault") and fact["mono"] > second]
     line["noticed"] = round(min(silent), 2) if silent else None
-    budgets = fleet.roster()["budgets"]
-    units = budgets["in_job_restarts"] + budgets["workload_restarts"]
+    roster = fleet.roster()
+    units = roster["in_job_restarts"] + roster["workload_restarts"]
     print(f"next-fault in {phase}: rank {rank}, then {node}, {line}, {units} units of budgets", flush=True)
     if units > 1:
         raise Failure(f"a fault in {phase} has cost {units} units of budgets, not one")

@@ -53,6 +53,10 @@ def growth(before, after):
             yield f"{what}: {before[what]} after {SETTLED} restarts, {after[what]} after all"
 
 
+def has_made_progress(fleet, generation):
+    return any(fact["kind"] == "progress" and fact["about"] == generation for fact in fleet.journal()[-20:])
+
+
 def flat(campaign):
     restarts = 2 * SETTLED if campaign.given.fast else campaign.given.restarts
     fleet = campaign.fleet(campaign.new_name("flat"), size="2x1", step_seconds=0.02)
@@ -64,8 +68,8 @@ def flat(campaign):
             generation = fleet.generation()
             kill(fleet.rank(campaign.moments.randrange(2)), signal.SIGKILL)
             fleet.wait_for_generation(generation + 1)
-            # A few more, so that every restart is seen to make a new step: that gives the budget back.
-            fleet.wait_for_steps(60)
+            # That gives the budget back: the next restart is a first one again.
+            fleet.wait_for("a new step", lambda: has_made_progress(fleet, generation + 1))
             if restart == SETTLED:
                 before = take_stock(fleet)
             if restart % SETTLED == 0:
