@@ -191,8 +191,9 @@ class Fleet:
         pids = []
         memories = [os.path.join(self.memory_root(), node) for node in nodes]
         for node, memory in zip(nodes, memories):
-            pids += [self.anchor(node), self.monitor(node)]
             pids += [pid_in(path) for path in glob.glob(os.path.join(memory, "monitor", "processes", "*"))]
+            # Parents last: a group of stopped processes that is orphaned is woken up by the kernel, with SIGHUP.
+            pids += [self.monitor(node), self.anchor(node)]
         # Without its folder its anchor is not started again; stopped, nobody makes that folder anew.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
