@@ -128,4 +128,13 @@ std::string describe(const std::vector<CommTiming>& timings, int members) {
   return table;
 }
 
+std::string to_csv(const std::vector<CommTiming>& timings, int members, int machines) {
+  std::string text = "ranks,machines,operation,bytes,microseconds,gigabytes_per_second\n";
+  for (const CommTiming& timing : timings) {
+    text += fmt::format("{},{},{},{},{:.3f},{:.3f}\n", members, machines, name_of(timing.operation), timing.bytes,
+                        timing.seconds * 1e6, timing.bytes_per_second * 1e-9);
+  }
+  return text;
+}
+
 }  // namespace megalith::comm

@@ -29,5 +29,8 @@ std::vector<CommTiming> bench_comm(Communicator& group, Stream& stream, const Co
 
 // A table for people.
 std::string describe(const std::vector<CommTiming>& timings, int members);
+// The same as CSV, with the number of machines that the members are on. Files of several groups, one behind the other,
+// describe a cluster.
+std::string to_csv(const std::vector<CommTiming>& timings, int members, int machines);
 
 }  // namespace megalith::comm

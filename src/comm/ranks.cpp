@@ -14,6 +14,12 @@ RankPlace place_here(std::string device, std::string address) {
   return {.host = host_name(), .device = std::move(device), .process = ::getpid(), .address = std::move(address)};
 }
 
+int machines_of(const RankPlaces& places) {
+  std::set<std::string> hosts;
+  for (const RankPlace& place : places) hosts.insert(place.host);
+  return static_cast<int>(hosts.size());
+}
+
 std::string Group::describe(int who) const {
   const int rank = ranks[static_cast<size_t>(who)];
   const RankPlace& place = (*places)[static_cast<size_t>(rank)];

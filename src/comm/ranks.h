@@ -22,6 +22,9 @@ RankPlace place_here(std::string device, std::string address);
 // The places of all ranks, by global rank.
 using RankPlaces = std::vector<RankPlace>;
 
+// On how many machines the ranks are.
+int machines_of(const RankPlaces& places);
+
 // Some ranks of a run, under a name for people ("tp", "dp").
 struct Group {
   std::string name;

@@ -5,11 +5,13 @@
 #include <memory>
 
 #include "cli/accepts.h"
+#include "cli/paths.h"
 #include "cli/rank_options.h"
 #include "cli/verbs.h"
 #include "config/run_config.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "launch/ranks/boot.h"
 #include "launch/ranks/self.h"
 #include "plan/run_request.h"
@@ -22,9 +24,11 @@ struct Options {
   RankOptions ranks;
   config::Trainer trainer;
   comm::CommBench bench;
+  std::string csv;
 };
 
 int run_comm(const Options& options) {
+  check_output_file("--csv", options.csv);
   const Device device = plan::device_of(options.trainer);
   if (options.ranks.launches()) {
     return launch::launch_self({.ranks = options.ranks.nproc, .place = launch::launch_place(), .device = device});
@@ -46,7 +50,11 @@ int run_comm(const Options& options) {
       std::cout << fmt::format("{} ranks met in {:.2f} s\n", group->size(), monotonic_seconds() - begin) << std::flush;
     }
     const std::vector<comm::CommTiming> timings = comm::bench_comm(*group, stream, options.bench);
-    if (boot.rank() == 0) std::cout << comm::describe(timings, group->size()) << std::flush;
+    if (boot.rank() == 0) {
+      std::cout << comm::describe(timings, group->size()) << std::flush;
+      const int machines = comm::machines_of(boot.world().places());
+      if (!options.csv.empty()) replace_file(options.csv, comm::to_csv(timings, group->size(), machines));
+    }
   }
   boot.finish();
   return kExitComplete;
@@ -73,6 +81,7 @@ void add_bench_comm(CLI::App& bench, Action& run) {
   verb->add_option("--seconds", options->bench.seconds, "for each operation and size, about")
       ->check(above(0))
       ->capture_default_str();
+  verb->add_option("--csv", options->csv, "write the times to this file: a wire for `megalith bench step --as-rank`");
   verb->add_option("--timeout", options->trainer.communication_timeout, "seconds for the ranks of a call to arrive")
       ->check(above(0))
       ->capture_default_str();

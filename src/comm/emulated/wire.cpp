@@ -41,6 +41,8 @@ double rounds_of(Operation operation) {
 std::array<double, kLinkKinds> loads_of(Operation operation, int64_t bytes, const GroupSpan& span) {
   const double all = wire_bytes(operation, bytes, span.members);
   if (span.machines == 1) return {all, 0.0};
+  // In a ring of messages, as `bench comm` sends them, one goes from each machine to the next.
+  if (operation == Operation::exchange) return {0.0, all};
   if (operation == Operation::all_to_all) {
     const double beyond = all * (span.members - span.ranks_on_machine) / (span.members - 1);
     return {all - beyond, beyond};

@@ -120,6 +120,13 @@ TEST(Wire, AGroupThatWasNotMeasuredIsLikeTheNearestThatMovesAsMuch) {
               200e-6, 1e-9);
 }
 
+TEST(Wire, AMeasuredRingOfMessagesHasOneBetweenTwoMachines) {
+  const Wire wire =
+      measured_wire("ring", {{Operation::exchange, 16, 2, 8, 16e-6}, {Operation::exchange, 16, 2, 40 * kMega, 1e-3}});
+  EXPECT_DOUBLE_EQ(wire.link(LinkKind::between).bytes_per_second, 40e9);
+  EXPECT_NEAR(seconds_of(wire, group_of("pipeline", {3, 11}), exchange_of({{1, 40 * kMega}}, {})), 1e-3, 1e-12);
+}
+
 TEST(Wire, SaysWhatWasNotMeasured) {
   const Wire wire = cluster();
   expect_error(ErrorKind::user, {"'cluster'", "no all_reduce inside a machine", "megalith bench comm"}, [&] {
