@@ -238,7 +238,7 @@ void Engine::begin_step(const StepOrder& order) {
   if (slot.times_waits) stream_.set_wait_times(&slot.waits);
   // A token counts the same wherever micro batches, ranks and masks fall.
   const Tensor total = sum(&StepSums::weight);
-  set_sum(&StepSums::weight, place_.cp == 0 ? order.weight : 0.0);
+  set_sum(&StepSums::weight, order.weight / static_cast<double>(options_.stage.layout.context));
   // Not before some kernel: right after the copies to the host that end a step, a GPU would take the mark for one of
   // them and leave it, and all that follows, behind those of a snapshot.
   slot.begun.record(stream_);
