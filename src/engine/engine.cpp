@@ -173,6 +173,7 @@ void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch
       pass_failpoint("engine.action");
       if (is_backward(action)) backwards.begin(stream_);
       stage_->prepare(step, micro_batches);
+      if (action_times_ != nullptr) action_times_->begin(stream_, i);
       if (!is_compute(action)) {
         stage_->communicate(step);
       } else if (stage_->is_recorded(step)) {
@@ -180,6 +181,7 @@ void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch
       } else {
         stage_->compute(step);
       }
+      if (action_times_ != nullptr) action_times_->end(stream_, i);
       if (is_backward(action)) backwards.end(stream_);
     }
     stage_->finish();

@@ -6,6 +6,7 @@
 
 #include "comm/world.h"
 #include "data/batch.h"
+#include "engine/action_times.h"
 #include "engine/arenas.h"
 #include "engine/rank_spread.h"
 #include "engine/rank_talk.h"
@@ -99,6 +100,8 @@ class Engine {
 
   // Recorded work shows no single operation to a profiler.
   void set_recording(bool on) { stage_->set_recording(on && options_.records_graphs); }
+  // Where the times of each step's actions are kept, those of the last step last; null: nowhere. It must outlive them.
+  void set_action_times(ActionTimes* times) { action_times_ = times; }
   // No update before this point is passed: something still reads the state. Null: nothing does. It must outlive the
   // steps that follow.
   void set_update_barrier(const StreamMark* mark) { update_barrier_ = mark; }
@@ -205,6 +208,7 @@ class Engine {
   std::array<StepSlot, kSlots> slots_;
   size_t steps_ended_ = 0;
   const StreamMark* update_barrier_ = nullptr;
+  ActionTimes* action_times_ = nullptr;
   std::optional<int64_t> bytes_outside_;
   bool scales_are_known_ = false;    // on this rank
   bool scales_are_settled_ = false;  // on all ranks
