@@ -52,6 +52,13 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
   const auto data = [&](const char* prefix) {
     return tiny + "model.data.data_impl=mmap model.data.splits_string=1,0,0 model.data.data_prefix=[" + prefix + "] ";
   };
+  const std::string pipeline =
+      "bench step trainer.accelerator=cpu trainer.devices=8 model.micro_batch_size=1 model.global_batch_size=8 "
+      "model.encoder_seq_length=8 model.num_layers=4 model.hidden_size=8 model.num_attention_heads=2 "
+      "model.pipeline_model_parallel_size=4 ";
+  const std::string heading = "ranks,machines,operation,bytes,microseconds\n";
+  std::ofstream(dir_ / "dead.csv") << heading << "8,1,all_gather,1024,0\n";
+  std::ofstream(dir_ / "near.csv") << heading << "4,1,all_gather,1024,10\n";
   const std::vector<Case> cases{
       {"unknown verb", "trian", 2, {}},
       {"unknown key", mock + "trainer.max_step=5", 2, {"trainer.max_step", "trainer.max_steps"}},
@@ -73,6 +80,17 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
       {"run directory under a file", mock + "exp_manager.explicit_log_dir=text.txt/run", 2, {"text.txt/run"}},
       {"full disk", mock + "resilience.failpoints=[checkpoint.before_manifest=io]", kExitIo, {"checkpoint"}},
       {"no such checkpoint", "generate --checkpoint nowhere", 2, {"nowhere"}},
+      {"rank outside of the layout", pipeline + "--as-rank 8 --wire h100", 2, {"--as-rank '8'", "ranks 0 to 7"}},
+      {"no such stage", pipeline + "--as-rank first,end --wire h100", 2, {"'end'", "first, middle, last"}},
+      {"no such wire", pipeline + "--as-rank first --wire string", 2, {"no accelerator 'string'", "h100"}},
+      {"no such network", pipeline + "--as-rank first --wire h100+string", 2, {"no network 'string'"}},
+      {"a wire that is no file of ours", pipeline + "--as-rank first --wire text.txt", 2, {"text.txt", "bench comm"}},
+      {"a wire without bandwidth", pipeline + "--as-rank first --wire dead.csv", 2, {"dead.csv, line 2"}},
+      {"a wire without a link", pipeline + "--as-rank first --wire near.csv", 2, {"no link between machines"}},
+      {"a rank on the CPU", pipeline + "--as-rank first --wire h100", 2, {"on a GPU"}},
+      {"a rank without a wire", pipeline + "--as-rank first", 2, {"--as-rank", "--wire"}},
+      {"a wire without a rank", pipeline + "--wire h100", 2, {"--wire", "--as-rank"}},
+      {"training as a rank", mock + "--as-rank first --wire h100", 2, {"--as-rank"}},
       {"negative temperature", "generate --checkpoint run --temperature -1", 2, {"--temperature"}},
   };
   for (const Case& bad : cases) {

@@ -280,7 +280,7 @@ def class_of(arguments, program, launched):
         return "run" if {"--render", "--rbac", "profile"} & set(arguments) else "parse"
     elsewhere = any(re.search(r"(^|=)/|://", word) for word in arguments)
     downloads = arguments[:2] == ["data", "download"]
-    if elsewhere or downloads or "cuda" in program or (launched and arguments[0] == "bench"):
+    if elsewhere or downloads or "cuda" in program or "--as-rank" in arguments or (launched and arguments[0] == "bench"):
         return "parse"
     return "run"
 

@@ -58,6 +58,22 @@ TEST(Ranks, EightStartOnOneMachine) {
   EXPECT_EQ(outcome.output.find("[1]"), std::string::npos) << "rank 0 speaks for all\n" << outcome.output;
 }
 
+TEST(Ranks, TheirCallsAreAWireForOneOfThem) {
+  const TempDir dir;
+  const std::string path = dir.path().string();
+  const Outcome measured =
+      run_program("bench comm --nproc 2 --accelerator cpu --most-bytes 512 --seconds 0.001 --csv times.csv", path);
+  ASSERT_EQ(measured.exit_code, 0) << measured.output;
+  const std::string step =
+      "bench step --as-rank last --wire times.csv trainer.accelerator=cpu trainer.devices=2 model.micro_batch_size=1 "
+      "model.global_batch_size=2 model.encoder_seq_length=8 model.num_layers=2 model.hidden_size=8 "
+      "model.num_attention_heads=2 model.pipeline_model_parallel_size=2";
+  // The wire serves; only the GPU is missing.
+  const Outcome outcome = run_program(step, path);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.output.find("measures a rank on a GPU"), std::string::npos) << outcome.output;
+}
+
 TEST(Ranks, ALaunchThatLosesOneFailsAndSaysWhich) {
   const TempDir dir;
   // The second of the launcher's children is rank 1.

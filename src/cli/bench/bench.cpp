@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/accepts.h"
+#include "cli/bench/bench_rank.h"
 #include "cli/config_options.h"
 #include "cli/paths.h"
 #include "cli/verbs.h"
@@ -11,6 +12,7 @@
 #include "core/file.h"
 #include "core/words.h"
 #include "plan/memory_table.h"
+#include "plan/wire.h"
 #include "train/bench/bench_step.h"
 
 namespace megalith::cli {
@@ -23,7 +25,22 @@ struct Options {
   std::string csv;
   std::string results;
   std::string label;
+  std::string as_rank;
+  std::string wire;
+  bool counts_micro_batches = false;  // the user has said how many
 };
+
+int run_as_rank(const Options& options) {
+  const config::Run run = options.config.load();
+  const train::RankBenchResult result =
+      train::bench_ranks(run, {.ranks = options.as_rank,
+                               .wire = plan::find_wire(options.wire, cost::Hardware()),
+                               .micro_batches = options.counts_micro_batches ? options.bench.micro_batches : 0,
+                               .steps = options.bench.steps,
+                               .warm_up = options.bench.warm_up});
+  std::cout << describe(run, result);
+  return kExitComplete;
+}
 
 std::string against_the_limit(const train::BenchStepResult& result) {
   if (result.device == "cpu") {
@@ -65,6 +82,7 @@ void append_result(const Options& options, const train::BenchStepResult& result)
 }
 
 int run_step(const Options& options) {
+  if (!options.as_rank.empty()) return run_as_rank(options);
   check_output_file("--csv", options.csv);
   check_output_file("--results", options.results);
   const train::BenchStepResult result = train::bench_step(options.config.load(), options.bench);
@@ -97,20 +115,37 @@ void add_bench(CLI::App& program, Action& run) {
   add_bench_data(*verb, run);
   CLI::App* step = verb->add_subcommand("step",
                                         "Time training steps on random tokens.\n\n  megalith bench step -c "
-                                        "recipes/gpt3-125m.yaml trainer.accelerator=cpu");
+                                        "recipes/gpt3-125m.yaml trainer.accelerator=cpu\n  megalith bench step -c "
+                                        "recipes/gpt3-175b-dgxc.yaml --as-rank first,middle,last --wire h100");
   const auto options = std::make_shared<Options>();
   options->config.add_to(*step);
   step->add_option("--warm-up", options->bench.warm_up, "steps before the timed ones")
       ->check(at_least(1))
       ->capture_default_str();
-  step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
-  step->add_option("--results", options->results, "append a line with the numbers to this CSV file");
+  CLI::Option* csv = step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
+  CLI::Option* results =
+      step->add_option("--results", options->results, "append a line with the numbers to this CSV file");
   step->add_option("--label", options->label, "what that line calls this bench");
   step->add_option("--steps", options->bench.steps, "timed steps")->check(at_least(1))->capture_default_str();
-  step->add_option("--micro-batches", options->bench.micro_batches, "per step")
-      ->check(at_least(1))
-      ->capture_default_str();
-  step->callback([options, &run] { run = [options] { return run_step(*options); }; });
+  const CLI::Option* micro_batches = step->add_option("--micro-batches", options->bench.micro_batches,
+                                                      "per step; with --as-rank 3 for each pipeline stage")
+                                         ->check(at_least(1))
+                                         ->capture_default_str();
+  CLI::Option* as_rank = step->add_option("--as-rank", options->as_rank,
+                                          "measure these ranks of the config's layout, alone on one GPU: numbers, or "
+                                          "first, middle and last for a rank of that stage; several with commas")
+                             ->type_name("RANK");
+  CLI::Option* wire = step->add_option("--wire", options->wire,
+                                       "with --as-rank, what its calls go over: an accelerator that `megalith plan` "
+                                       "knows (h100), with a network of your choice (h100+roce-8x400), or a file of "
+                                       "`megalith bench comm --csv`")
+                          ->type_name("NAME|FILE");
+  as_rank->needs(wire)->excludes(csv)->excludes(results);
+  wire->needs(as_rank);
+  step->callback([options, micro_batches, &run] {
+    options->counts_micro_batches = micro_batches->count() > 0;
+    run = [options] { return run_step(*options); };
+  });
 }
 
 }  // namespace megalith::cli
