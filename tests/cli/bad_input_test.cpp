@@ -58,6 +58,7 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
       "model.pipeline_model_parallel_size=4 ";
   const std::string heading = "ranks,machines,operation,bytes,microseconds\n";
   std::ofstream(dir_ / "dead.csv") << heading << "8,1,all_gather,1024,0\n";
+  std::ofstream(dir_ / "other.csv") << "a,b\n1,2\n";
   std::ofstream(dir_ / "near.csv") << heading << "4,1,all_gather,1024,10\n";
   const std::vector<Case> cases{
       {"unknown verb", "trian", 2, {}},
@@ -84,7 +85,8 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
       {"no such stage", pipeline + "--as-rank first,end --wire h100", 2, {"'end'", "first, middle, last"}},
       {"no such wire", pipeline + "--as-rank first --wire string", 2, {"no accelerator 'string'", "h100"}},
       {"no such network", pipeline + "--as-rank first --wire h100+string", 2, {"no network 'string'"}},
-      {"a wire that is no file of ours", pipeline + "--as-rank first --wire text.txt", 2, {"text.txt", "bench comm"}},
+      {"a wire that is no file of ours", pipeline + "--as-rank first --wire text.txt", 2, {"text.txt, line 3"}},
+      {"another table", pipeline + "--as-rank first --wire other.csv", 2, {"other.csv", "megalith bench comm --csv"}},
       {"a wire without bandwidth", pipeline + "--as-rank first --wire dead.csv", 2, {"dead.csv, line 2"}},
       {"a wire without a link", pipeline + "--as-rank first --wire near.csv", 2, {"no link between machines"}},
       {"a rank on the CPU", pipeline + "--as-rank first --wire h100", 2, {"on a GPU"}},

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/words.h"
+#include "cost/hardware_file.h"
 #include "plan/memory_table.h"
 #include "plan/wire.h"
 #include "train/bench/bench_step.h"
@@ -27,14 +28,17 @@ struct Options {
   std::string label;
   std::string as_rank;
   std::string wire;
+  std::string hardware;
   bool counts_micro_batches = false;  // the user has said how many
 };
 
 int run_as_rank(const Options& options) {
+  check_input_file("--hardware", options.hardware);
+  const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
   const config::Run run = options.config.load();
   const train::RankBenchResult result =
       train::bench_ranks(run, {.ranks = options.as_rank,
-                               .wire = plan::find_wire(options.wire, cost::Hardware()),
+                               .wire = plan::find_wire(options.wire, hardware),
                                .micro_batches = options.counts_micro_batches ? options.bench.micro_batches : 0,
                                .steps = options.bench.steps,
                                .warm_up = options.bench.warm_up});
@@ -140,6 +144,9 @@ void add_bench(CLI::App& program, Action& run) {
                                        "knows (h100), with a network of your choice (h100+roce-8x400), or a file of "
                                        "`megalith bench comm --csv`")
                           ->type_name("NAME|FILE");
+  step->add_option("--hardware", options->hardware, "accelerators and networks to add or change (docs/planning.md)")
+      ->type_name("FILE")
+      ->needs(wire);
   as_rank->needs(wire)->excludes(csv)->excludes(results);
   wire->needs(as_rank);
   step->callback([options, micro_batches, &run] {
