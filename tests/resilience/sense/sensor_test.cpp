@@ -15,8 +15,8 @@ struct LoadingRun {
                           .generation = 2,
                           .world_size = 2,
                           .ranks_per_node = 2,
-                          .from_step = from_step,
                           .nodes = {{.node = "a", .index = 0}},
+                          .from_step = from_step,
                           .store_node = "a"};
     state.nodes["a"] = {.boot_id = "boot", .is_heard = true};
   }
