@@ -8,8 +8,8 @@ namespace megalith::comm::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kThreads = 512;
-// Loads that a thread has under way: so many that a few multiprocessors keep up with NVLink.
+// With the loads that a thread has under way, so many that a few multiprocessors keep up with NVLink.
+constexpr unsigned kThreads = 1024;
 constexpr int kUnrolled = 4;
 
 __device__ unsigned long long nanoseconds() {
@@ -58,14 +58,20 @@ __device__ void keep_time(const CallTiming& timing) {
   *progress = base + kSlices;
 }
 
-// The whole warp returns when the call has come so far.
-__device__ void wait_for(const CallTiming& timing, unsigned slices) {
+// The whole warp returns when the call has come so far, and how far it has come.
+__device__ unsigned wait_for(const CallTiming& timing, unsigned slices) {
+  const unsigned long long base = timing.number * (kSlices + 1);
+  unsigned come = 0;
   if (threadIdx.x % kWarp == 0) {
     const volatile unsigned long long* progress = timing.progress;
-    const unsigned long long wanted = timing.number * (kSlices + 1) + slices;
-    while (*progress < wanted) __nanosleep(500);
+    unsigned long long now = *progress;
+    while (now < base + slices) {
+      __nanosleep(200);
+      now = *progress;
+    }
+    come = static_cast<unsigned>(now - base);
   }
-  __syncwarp();
+  return __shfl_sync(0xffffffffU, come, 0);
 }
 
 // `Work` has units(), which any thread may do in any order: load() and then store(). The first warp keeps the time, the
@@ -80,10 +86,11 @@ __global__ void __launch_bounds__(kThreads) run_call(const CallTiming timing, co
   const unsigned workers = (gridDim.x * (kThreads / kWarp) - 1) * kWarp;
   const unsigned worker = (warp - 1) * kWarp + threadIdx.x % kWarp;
   const unsigned long long units = work.units();
-  for (unsigned slice = 0; slice < kSlices; ++slice) {
-    wait_for(timing, slice);
-    const unsigned long long end = units * (slice + 1) / kSlices;
-    for (unsigned long long first = units * slice / kSlices + worker; first < end;
+  for (unsigned done = 0; done < kSlices;) {
+    const unsigned come = wait_for(timing, done);
+    const unsigned reached = come < kSlices ? come + 1 : kSlices;
+    const unsigned long long end = units * reached / kSlices;
+    for (unsigned long long first = units * done / kSlices + worker; first < end;
          first += static_cast<unsigned long long>(workers) * kUnrolled) {
       typename Work::Loaded loaded[kUnrolled];
 #pragma unroll
@@ -97,6 +104,7 @@ __global__ void __launch_bounds__(kThreads) run_call(const CallTiming timing, co
         if (unit < end) work.store(unit, loaded[i]);
       }
     }
+    done = reached;
   }
   wait_for(timing, kSlices);
 }
@@ -124,14 +132,29 @@ int launch(const CallTiming& timing, const Work& work, int blocks, void* stream)
   return cudaGetLastError();
 }
 
-// Copies in units of one size, which divides all that a CopyWork names. 32 bits count them: divisions by 64 bits would
-// take longer than the loads.
+// Divides numbers below 2^31 by one that the host knows, in three instructions: a division for each load would take
+// longer than the load.
+struct Divisor {
+  unsigned value, factor, shift;
+
+  static Divisor of(unsigned value) {
+    unsigned shift = 0;
+    while ((1ULL << shift) < value) ++shift;
+    const unsigned long long factor = (1ULL << 32) * ((1ULL << shift) - value) / value + 1;
+    return {value, static_cast<unsigned>(factor), shift};
+  }
+  __device__ unsigned quotient(unsigned number) const { return (__umulhi(number, factor) + number) >> shift; }
+  __device__ unsigned remainder(unsigned number) const { return number - quotient(number) * value; }
+};
+
+// Copies in units of one size, which divides all that a CopyWork names.
 template <class Unit>
 struct CopyUnits {
   struct One {
     const Unit* from;
     Unit* to;
-    unsigned piece, pieces, source_stride, period, offset;
+    Divisor piece, period;
+    unsigned pieces, source_stride, offset;
     int skipped;
   };
   One one[kMostCopies];
@@ -141,15 +164,15 @@ struct CopyUnits {
 
   __host__ __device__ unsigned long long units() const {
     unsigned long long sum = 0;
-    for (int i = 0; i < count; ++i) sum += static_cast<unsigned long long>(one[i].piece) * one[i].pieces;
+    for (int i = 0; i < count; ++i) sum += static_cast<unsigned long long>(one[i].piece.value) * one[i].pieces;
     return sum;
   }
 
   // Which copy the unit belongs to; `unit` becomes its number there.
   __device__ const One& find(unsigned long long& unit) const {
     int i = 0;
-    while (i + 1 < count && unit >= static_cast<unsigned long long>(one[i].piece) * one[i].pieces) {
-      unit -= static_cast<unsigned long long>(one[i].piece) * one[i].pieces;
+    while (i + 1 < count && unit >= static_cast<unsigned long long>(one[i].piece.value) * one[i].pieces) {
+      unit -= static_cast<unsigned long long>(one[i].piece.value) * one[i].pieces;
       ++i;
     }
     return one[i];
@@ -157,15 +180,15 @@ struct CopyUnits {
 
   __device__ Unit load(unsigned long long unit) const {
     const One& copy = find(unit);
-    const unsigned piece = static_cast<unsigned>(unit) / copy.piece;
-    const unsigned within = static_cast<unsigned>(unit) - piece * copy.piece;
-    return copy
-        .from[static_cast<unsigned long long>(piece) * copy.source_stride + (copy.offset + within) % copy.period];
+    const unsigned piece = copy.piece.quotient(static_cast<unsigned>(unit));
+    const unsigned within = static_cast<unsigned>(unit) - piece * copy.piece.value;
+    return copy.from[static_cast<unsigned long long>(piece) * copy.source_stride +
+                     copy.period.remainder(copy.offset + within)];
   }
 
   __device__ void store(unsigned long long unit, const Unit& value) const {
     const One& copy = find(unit);
-    if (static_cast<int>(static_cast<unsigned>(unit) / copy.piece) == copy.skipped) return;
+    if (static_cast<int>(copy.piece.quotient(static_cast<unsigned>(unit))) == copy.skipped) return;
     copy.to[unit] = value;
   }
 };
@@ -183,10 +206,10 @@ int launch_units(const CallTiming& timing, const Copies& copies, int blocks, voi
     auto& one = work.one[work.count++];
     one.from = static_cast<const Unit*>(copy.from);
     one.to = static_cast<Unit*>(copy.to);
-    one.piece = static_cast<unsigned>(copy.piece_bytes / kBytes);
+    one.piece = Divisor::of(static_cast<unsigned>(copy.piece_bytes / kBytes));
     one.pieces = static_cast<unsigned>(copy.pieces);
     one.source_stride = static_cast<unsigned>(copy.source_stride / kBytes);
-    one.period = static_cast<unsigned>(copy.period / kBytes);
+    one.period = Divisor::of(static_cast<unsigned>(copy.period / kBytes));
     one.offset = static_cast<unsigned>(copy.offset / kBytes);
     one.skipped = static_cast<int>(copy.skipped);
   }
