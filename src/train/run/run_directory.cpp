@@ -53,10 +53,12 @@ bool holds_nothing_of_others(const std::filesystem::path& path) {
   });
 }
 
+// Some file systems know no locks, Lustre without `flock` among them: there the identities of runs, which checkpoints
+// carry, must do.
 File lock(const std::filesystem::path& path) {
   try {
     File file = File::open_for_appending(path / kRunLock);
-    if (try_lock(file) != LockResult::taken) {
+    if (try_lock(file) == LockResult::busy) {
       user_error("{} is in use by {}; wait for it or choose another exp_manager.explicit_log_dir", path.string(),
                  describe_holder(path / kRunLock));
     }
@@ -70,7 +72,6 @@ File lock(const std::filesystem::path& path) {
 
 }  // namespace
 
-// Some file systems know no locks: there the identities of runs, which checkpoints carry, must do.
 File lock_checkpoints(const std::filesystem::path& directory) {
   File file = File::open_for_appending(directory / kRunLock);
   if (try_lock(file) == LockResult::busy) {
