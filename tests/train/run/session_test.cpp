@@ -60,11 +60,11 @@ TEST(Session, EventsTellTheStory) {
     if (logged->event == "metrics" || logged->phase == Phase::begin) continue;
     story.push_back(fmt::format("{}:{}@{}", logged->generation, logged->event, logged->step));
   }
-  EXPECT_EQ(story, (std::vector<std::string>{"0:job_started@0", "0:checkpoint_loaded@0", "0:checkpoint_saved@5",
-                                             "0:checkpoint_save@5", "0:job_terminated@5", "1:job_started@5",
-                                             "1:checkpoint_load@5", "1:checkpoint_loaded@5", "1:validation@10",
-                                             "1:validation@20", "1:checkpoint_saved@20", "1:checkpoint_save@20",
-                                             "1:job_terminated@20"}));
+  EXPECT_EQ(story, (std::vector<std::string>{"0:job_started@0", "0:checkpoint_loaded@0", "0:start_laps@0",
+                                             "0:checkpoint_saved@5", "0:checkpoint_save@5", "0:job_terminated@5",
+                                             "1:job_started@5", "1:checkpoint_load@5", "1:checkpoint_loaded@5",
+                                             "1:start_laps@5", "1:validation@10", "1:validation@20",
+                                             "1:checkpoint_saved@20", "1:checkpoint_save@20", "1:job_terminated@20"}));
 }
 
 TEST(Session, MetricsEventsHoldTheNumbersOfAStep) {
