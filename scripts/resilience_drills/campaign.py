@@ -248,9 +248,11 @@ class Campaign:
             fleet.start()
             for _, _, step, _ in faults:
                 fleet.wait_for(f"step {step + 3}", lambda: fleet.best_step() >= step + 3)
-            since = [self.moment_of(fleet, fault) for fault in faults]
-            for (name, rank, _, _), begin, end in zip(faults, since, [*since[1:], math.inf]):
-                self.judge(name, PLANNED[name], fleet, f"rank {rank}", self.measure(fleet, begin, end))
+            # Until what leads to the next one strikes.
+            ends = [self.moment_of(fleet, fault, 0) for fault in faults[1:]] + [math.inf]
+            for fault, end in zip(faults, ends):
+                name, rank, _, _ = fault
+                self.judge(name, PLANNED[name], fleet, f"rank {rank}", self.measure(fleet, self.moment_of(fleet, fault, -1), end))
             self.stop_and_compare(fleet)
         except Failure as failure:
             self.fail("planned", f"{failpoints}: {failure}", fleet=fleet.name)
@@ -258,11 +260,12 @@ class Campaign:
             fleet.end()
 
     @staticmethod
-    def moment_of(fleet, fault):
-        """As the rank wrote it down; else when the step began."""
+    def moment_of(fleet, fault, which):
+        """When its first failpoint struck, or its last one (-1), as the rank wrote it down; else when the step began."""
         name, rank, step, generation = fault
-        place = PLANNED[name].failpoints[-1].split("=")[0]
-        moment = fleet.struck_at(generation, rank, place)
+        failpoints = PLANNED[name].failpoints
+        place = failpoints[which].split("=")[0]
+        moment = fleet.struck_at(generation if which else generation - len(failpoints) + 1, rank, place)
         if moment is None:
             moment = max((moment for moment, done in fleet.steps_done() if done < step), default=None)
         if moment is None:

@@ -74,12 +74,12 @@ def stop_while_saving(campaign):
         wait_for("a save", begun)
         time.sleep(campaign.moments.uniform(0.1, 1.0))
         terminate(fleet)
-    return stop_and_go_on(campaign, "stop-saving", while_saving, "checkpoint.before_shard=sleep=2", interval=4)
+    return stop_and_go_on(campaign, "stop-saving", while_saving, "checkpoint.before_manifest=sleep=2", interval=4)
 
 
 def killed_after_3_seconds(campaign):
     """The grace is too short for the persistent save that the signal asks for: the last copy on the nodes is what remains."""
-    fleet = campaign.fleet(campaign.new_name("stop-3s"), "checkpoint.before_shard=sleep=20")
+    fleet = campaign.fleet(campaign.new_name("stop-3s"), "checkpoint.before_manifest=sleep=20")
     try:
         fleet.start()
         fleet.wait_for_steps(5)
@@ -89,7 +89,7 @@ def killed_after_3_seconds(campaign):
         if glob.glob(os.path.join(fleet.directory, "checkpoints", "step-*", "manifest.json")):
             raise Failure("the save was quicker than the grace: nothing is shown")
         reached, generation = fleet.best_step() + 1, fleet.generation()
-        fleet.failpoints = fleet.failpoints.replace("checkpoint.before_shard=sleep=20;", "")
+        fleet.failpoints = fleet.failpoints.replace("checkpoint.before_manifest=sleep=20;", "")
         fleet.start()
         fleet.wait_for_generation(generation + 1)
         lost = reached - fleet.roster()["from_step"]

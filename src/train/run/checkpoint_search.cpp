@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <tuple>
@@ -71,9 +72,15 @@ std::string directory_text(const checkpoint::RunState& state) {
   }
 }
 
+// All ranks search together.
+StatusPage::Group waits_on(comm::World& world) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return world.status_page().add_group("search", ranks, world.rank());
+}
 }  // namespace
 
-CheckpointSearch::CheckpointSearch(Options options) : options_(std::move(options)) {
+CheckpointSearch::CheckpointSearch(Options options) : options_(std::move(options)), waits_(waits_on(options_.world)) {
   held_ = checkpoint::parts_on(options_.tiers.on_node());
   set_foreign_aside();
   if (options_.peers != nullptr && rank() == teller()) offer_held();
@@ -195,7 +202,7 @@ void CheckpointSearch::add_told_by_ranks(Saves& saves, std::vector<std::string>&
   for (const HeldPart& part : held_) saves[identity_of(part.manifest)][part.manifest.part->rank].insert("0");
   const int ranks = options_.world.size();
   for (int teller = options_.ranks_per_node; teller < ranks; teller += options_.ranks_per_node) {
-    std::istringstream lines(await(held_key(teller), fmt::format("what the node of rank {} holds", teller)));
+    std::istringstream lines(await(held_key(teller), fmt::format("what the node of rank {} holds", teller), teller));
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with(kForeign)) {
         foreign.push_back(fmt::format("{} (node of rank {})", line.substr(kForeign.size()), teller));
@@ -308,7 +315,7 @@ std::string CheckpointSearch::choose() const {
   std::string choice = given_ < candidates_.size() ? candidates_[given_].text : kNone;
   if (!refusal_.empty()) choice = refusal_;
   if (rank() == 0) options_.world.board().post(choice_key(given_), choice);
-  return await(choice_key(given_), "the choice of a checkpoint by rank 0");
+  return await(choice_key(given_), "the choice of a checkpoint by rank 0", 0);
 }
 
 std::optional<Loaded> CheckpointSearch::next() {
@@ -354,7 +361,7 @@ Manifest CheckpointSearch::part_of(const std::string& save, int64_t part, const 
     options_.world.board().post(part_key(save, part), encode(own->manifest));
   }
   const std::string what = fmt::format("part {} of step {}", part, parse_save(save).step);
-  return checkpoint::decode_manifest(await(part_key(save, part), what), what);
+  return checkpoint::decode_manifest(await(part_key(save, part), what, is_fetched ? 0 : std::stoi(holder)), what);
 }
 
 Loaded CheckpointSearch::open_persistent(int64_t step) const {
@@ -384,7 +391,8 @@ Loaded CheckpointSearch::with_places(const std::string& name, Manifest manifest,
   });
 }
 
-std::string CheckpointSearch::await(const std::string& key, const std::string& what) const {
+std::string CheckpointSearch::await(const std::string& key, const std::string& what, int from) const {
+  const StatusPage::Inside waiting(waits_, {.operation = "await", .peers = {from, -1}, .is_exchange = true});
   return options_.world.board().await(key, options_.deadline, what);
 }
 

@@ -79,9 +79,10 @@ class CheckpointSearch {
   // `holders`: of each shard, by its file's name, who has it.
   using Holders = std::map<std::string, std::vector<std::string>>;
   checkpoint::Loaded with_places(const std::string& name, checkpoint::Manifest manifest, const Holders& holders) const;
-  std::string await(const std::string& key, const std::string& what) const;
+  std::string await(const std::string& key, const std::string& what, int from) const;
 
   Options options_;
+  mutable StatusPage::Group waits_;         // for the words of other ranks
   std::vector<checkpoint::HeldPart> held_;  // by this rank's node: memory first
   std::vector<std::string> foreign_;        // what this rank's node holds of other runs
   std::vector<checkpoint::Offer> offers_;
