@@ -325,7 +325,7 @@ TEST_F(ControllerTest, AStopEndsWithTheFleetThatWasAskedForIt) {
 
   take({.kind = FactKind::stop_requested, .evidence = "SIGTERM"});
   take({.kind = FactKind::stopped, .generation = state.generation()});
-  ASSERT_EQ(state.phase, RunPhase::finish);
+  ASSERT_EQ(state.verdict, 75);
   lead(4, state.settings, kNewFleet);
   EXPECT_EQ(state.phase, RunPhase::gather);
   EXPECT_FALSE(state.verdict);
