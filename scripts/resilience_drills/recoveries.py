@@ -10,7 +10,7 @@ from .fleet import kill, wait_for
 
 GAVE_UP = 70
 IN_ALL = 40.0  # seconds, where a fault follows another
-NEXT_NOTICED = 5.2  # the supervisor looks ten times a second
+NEXT_NOTICED = 5.0
 
 # A phase of a recovery begins, for whoever sees the journal alone, when it has so many lines of this kind and order:
 # "all": one of every node that is heard, "members": one of every node that has ranks.

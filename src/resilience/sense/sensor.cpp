@@ -241,27 +241,16 @@ void Sensor::tell_store(double now, std::vector<Fact>& facts) {
   facts.push_back(std::move(fact));
 }
 
-double Sensor::silence(const std::string& name, const NodeState& node, double now) const {
-  const auto known = nodes_.find(name);
-  return now - std::max(known == nodes_.end() ? 0.0 : known->second.heard, node.since);
-}
-
-bool Sensor::has_silent_node(double now) const {
-  return std::any_of(state_.nodes.begin(), state_.nodes.end(), [&](const auto& entry) {
-    return entry.second.is_heard && silence(entry.first, entry.second, now) >= state_.settings.heartbeat_timeout;
-  });
-}
-
 void Sensor::look(double now, std::vector<Fact>& facts) {
   watch_generation();
   for (const auto& [name, node] : state_.nodes) {
     if (!node.is_heard) continue;
-    const double seconds = silence(name, node, now);
-    if (seconds < state_.settings.heartbeat_timeout) continue;
+    const double heard = std::max(nodes_[name].heard, node.since);
+    if (now - heard < state_.settings.heartbeat_timeout) continue;
     facts.push_back({.kind = FactKind::silent,
                      .time = now,
                      .node = name,
-                     .evidence = fmt::format("node {} has been silent for {:.1f} s", name, seconds)});
+                     .evidence = fmt::format("node {} has been silent for {:.1f} s", name, now - heard)});
   }
   if (!accepts_faults()) return;
   tell_ends(0, ranks_.size(), now, facts);

@@ -26,8 +26,6 @@ class Sensor {
   enum class Verdict { taken, stale, stranger };
   // A stale report comes from an earlier monitor process, or was overtaken; a stranger is a second node of that name.
   Verdict take(const Report& report, double now, std::vector<Fact>& facts);
-  // A look would find a node that has become silent.
-  bool has_silent_node(double now) const;
   // About once a second.
   void look(double now, std::vector<Fact>& facts);
 
@@ -59,7 +57,6 @@ class Sensor {
   const RosterNode* member(const std::string& node) const;  // null: it has no ranks
   bool is_heard(const std::string& node) const;
   bool is_alive(const Rank& rank) const { return rank.is_known && !rank.report.end && !rank.is_missing; }
-  double silence(const std::string& name, const NodeState& node, double now) const;
   double quiet(const Rank& rank, double now) const;
   bool is_overdue(const Rank& rank, double now) const;
   bool stands_still(double now) const;

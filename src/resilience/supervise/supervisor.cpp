@@ -82,7 +82,7 @@ void Supervisor::poll(const Moment& now) {
     }
     while (transport_.next_broken()) {
     }
-    if (looked_ >= 0 && time - looked_ < kLook && !leadership_->sensor.has_silent_node(time)) return;
+    if (looked_ >= 0 && time - looked_ < kLook) return;
     looked_ = time;
     end_if_overtaken();
     std::vector<Fact> facts;

@@ -66,18 +66,5 @@ TEST(Sensor, AStartThatLoadsNothingSaysNothingOfLoading) {
   EXPECT_FALSE(LoadingRun(-1).is_overdue(Section::load, 120, took(Section::load, 0.1)));
 }
 
-TEST(Sensor, ANodeIsSilentAfterItsTimeout) {
-  LoadingRun run(7);
-  run.report(Section::load, 0, {});
-  EXPECT_FALSE(run.sensor.has_silent_node(run.now + 4.9));
-  EXPECT_TRUE(run.sensor.has_silent_node(run.now + 5.0));
-  std::vector<Fact> facts;
-  run.sensor.look(run.now + 5.0, facts);
-  ASSERT_FALSE(facts.empty());
-  EXPECT_EQ(facts.front().kind, FactKind::silent);
-  run.state.nodes["a"].is_heard = false;  // which follows from that
-  EXPECT_FALSE(run.sensor.has_silent_node(run.now + 6.0));
-}
-
 }  // namespace
 }  // namespace megalith::resilience
