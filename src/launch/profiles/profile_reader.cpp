@@ -37,6 +37,11 @@ fs::path find_profile(const std::string& name, const Folders& folders) {
   }
   const std::vector<std::string> names = profile_names(folders);
   const auto nearest = config::nearest_name(name, names);
+  if (names.empty()) {
+    std::string places;
+    for (const fs::path& folder : folders) places += (places.empty() ? "" : ", ") + folder.string();
+    user_error("there is no profile '{}', since no profile is found in {}; give a file", name, places);
+  }
   if (nearest) user_error("there is no profile '{}'; did you mean '{}'?", name, *nearest);
   user_error("there is no profile '{}'; there are {} (or give a file)", name, fmt::join(names, ", "));
 }

@@ -108,6 +108,10 @@ TEST(Profile, BadFilesAreRefused) {
   expect_parts(user_error_of([] { load("nowhere"); }),
                {"there is no profile 'nowhere'", "generic-slurm", "gke-a3-mega"});
   expect_parts(user_error_of([] { load("./none.yaml"); }), {"no such file"});
+  expect_parts(user_error_of([&] {
+                 load_profile("generic-slurm", {}, {folder / "a", folder / "b"});
+               }),
+               {"'generic-slurm'", "no profile is found in", "/a, ", "/b; give a file"});
 }
 
 TEST(Profile, AFileInheritsAProfileOfTheHouse) {
