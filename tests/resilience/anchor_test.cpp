@@ -119,7 +119,8 @@ TEST(Anchor, KnowsHowRanksEndedThatLostTheirMonitor) {
   const testing::TempDir dir;
   const std::filesystem::path go = dir.path() / "go";
   const std::filesystem::path rank = dir.path() / "rank";
-  Anchored anchored(dir.path(), "test -e " + rank.string() +
+  const std::filesystem::path second = dir.path() / "second";
+  Anchored anchored(dir.path(), "test -e " + rank.string() + " && echo > " + second.string() +
                                     " && sleep 1000; "
                                     "setsid sh -c 'echo $$ $(cut -d\" \" -f22 /proc/$$/stat) > " +
                                     rank.string() + "; until test -e " + go.string() +
@@ -129,6 +130,8 @@ TEST(Anchor, KnowsHowRanksEndedThatLostTheirMonitor) {
   ASSERT_TRUE(comes_true([&] { return !text_at(rank).empty(); }));
   ProcessIdentity process;
   std::istringstream(text_at(rank)) >> process.pid >> process.start_ticks;
+  // While the first monitor lives, its shell would wait for the rank.
+  ASSERT_TRUE(comes_true([&] { return size_if_there(second) >= 0; }));
   replace_file(go, "");
   ASSERT_TRUE(comes_true([&] { return read_end(anchored.folders().ends(), process).has_value(); }));
   EXPECT_EQ(read_end(anchored.folders().ends(), process)->signal, SIGSEGV);
