@@ -86,12 +86,13 @@ __global__ void __launch_bounds__(kThreads) run_call(const CallTiming timing, co
   const unsigned workers = (gridDim.x * (kThreads / kWarp) - 1) * kWarp;
   const unsigned worker = (warp - 1) * kWarp + threadIdx.x % kWarp;
   const unsigned long long units = work.units();
+  // A worker's units are the same however many slices each warp takes together.
+  unsigned long long first = worker;
   for (unsigned done = 0; done < kSlices;) {
     const unsigned come = wait_for(timing, done);
-    const unsigned reached = come < kSlices ? come + 1 : kSlices;
-    const unsigned long long end = units * reached / kSlices;
-    for (unsigned long long first = units * done / kSlices + worker; first < end;
-         first += static_cast<unsigned long long>(workers) * kUnrolled) {
+    done = come < kSlices ? come + 1 : kSlices;
+    const unsigned long long end = units * done / kSlices;
+    while (first < end) {
       typename Work::Loaded loaded[kUnrolled];
 #pragma unroll
       for (int i = 0; i < kUnrolled; ++i) {
@@ -103,8 +104,9 @@ __global__ void __launch_bounds__(kThreads) run_call(const CallTiming timing, co
         const unsigned long long unit = first + static_cast<unsigned long long>(workers) * i;
         if (unit < end) work.store(unit, loaded[i]);
       }
+      const unsigned long long left = (end - first + workers - 1) / workers;
+      first += workers * (left < kUnrolled ? left : kUnrolled);
     }
-    done = reached;
   }
   wait_for(timing, kSlices);
 }
