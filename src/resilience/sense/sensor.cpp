@@ -89,6 +89,7 @@ void Sensor::watch_generation() {
   named_gone_.clear();
   gone_told_.clear();
   inspections_.clear();
+  hangs_due_ = kNever;
 }
 
 Sensor::Verdict Sensor::take(const Report& report, double now, std::vector<Fact>& facts) {
@@ -155,6 +156,7 @@ void Sensor::take_ranks(const Report& report) {
     entry->is_missing = false;
   }
   if (was_inspected) inspections_.insert(node->node);
+  if (inspected_ >= 0 && inspections_.size() >= inspected_nodes_) hangs_due_ = inspected_;
   // Once every node has started its ranks, a node that has lost sight of one has lost the rank.
   if (state_.phase < RunPhase::join || state_.phase > RunPhase::running) return;
   for (int64_t index = 0; index < per_node; ++index) {
@@ -262,6 +264,12 @@ void Sensor::look(double now, std::vector<Fact>& facts) {
   tell_learned(now, facts);
 }
 
+void Sensor::look_for_hangs(double now, std::vector<Fact>& facts) {
+  hangs_due_ = kNever;
+  watch_generation();
+  if (accepts_faults() && state_.has_ranks()) tell_hangs(now, facts);
+}
+
 void Sensor::tell_progress(double now, std::vector<Fact>& facts) {
   constexpr int64_t kEndless = INT64_MAX;
   int64_t step = kEndless;
@@ -310,6 +318,14 @@ bool Sensor::is_overdue(const Rank& rank, double now) const {
   return is_alive(rank) && quiet(rank, now) >= deadlines_.without_beat(section);
 }
 
+// When it will be overdue if it does not beat, also where its node says no more.
+double Sensor::deadline(const Rank& rank, const std::string& node) const {
+  if (!is_alive(rank)) return kNever;
+  const Section section = rank.report.page ? rank.report.page->section : Section::boot;
+  const double since = rank.report.page ? nodes_.at(node).heard - rank.report.page->beat_seconds : state_.phase_began;
+  return since + deadlines_.without_beat(section);
+}
+
 std::vector<RankView> Sensor::views(double now) const {
   std::vector<RankView> views;
   for (size_t index = 0; index < ranks_.size(); ++index) {
@@ -327,6 +343,7 @@ void Sensor::tell_hangs(double now, std::vector<Fact>& facts) {
   bool all_heard = true;
   bool somebody_is_overdue = false;
   size_t heard = 0;
+  hangs_due_ = kNever;
   for (const RosterNode& node : state_.roster->nodes) {
     if (!is_heard(node.node)) {
       all_heard = false;
@@ -336,9 +353,10 @@ void Sensor::tell_hangs(double now, std::vector<Fact>& facts) {
     for (int64_t local = 0; local < state_.roster->ranks_per_node; ++local) {
       const Rank& rank = ranks_[static_cast<size_t>(node.index * state_.roster->ranks_per_node + local)];
       somebody_is_overdue = somebody_is_overdue || is_overdue(rank, now);
+      hangs_due_ = std::min(hangs_due_, deadline(rank, node.node));
     }
   }
-  if (!somebody_is_overdue) {
+  if (now < hangs_due_ && !somebody_is_overdue) {
     inspected_ = -1.0;
     if (all_heard && state_.phase >= RunPhase::redo && done_at_ >= 0 && now - done_at_ >= deadlines_.without_step()) {
       done_at_ = now;
@@ -347,8 +365,10 @@ void Sensor::tell_hangs(double now, std::vector<Fact>& facts) {
     }
     return;
   }
+  hangs_due_ = kNever;  // the answers to what follows say when
   if (inspected_ < 0) {
     inspected_ = now;
+    inspected_nodes_ = heard;
     inspections_.clear();
     facts.push_back({.kind = FactKind::overdue,
                      .time = now,
@@ -356,8 +376,9 @@ void Sensor::tell_hangs(double now, std::vector<Fact>& facts) {
                      .evidence = "ranks have not beaten within their deadlines"});
     return;
   }
-  if (inspections_.size() < heard && now - inspected_ < kInspection) return;
+  if (inspections_.size() < inspected_nodes_ && now - inspected_ < kInspection) return;
   inspected_ = -1.0;
+  if (!somebody_is_overdue) return;  // by the newest reports, which those that were asked sent
   const Suspicion suspicion = find_suspects(views(now));
   Fact fact = suspicion.ranks.empty() ? fault(Symptom::all_wait, now, "all ranks wait, and none can be named")
                                       : fault(Symptom::rank_stuck, now, suspicion.evidence);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -28,8 +29,13 @@ class Sensor {
   Verdict take(const Report& report, double now, std::vector<Fact>& facts);
   // About once a second.
   void look(double now, std::vector<Fact>& facts);
+  // Between two looks, when a rank's deadline runs out, and when every node has said what it then finds in /proc.
+  bool hangs_are_due(double now) const { return now >= hangs_due_; }
+  void look_for_hangs(double now, std::vector<Fact>& facts);
 
  private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
   struct Node {
     int64_t session = 0;
     std::string boot_id;
@@ -59,6 +65,7 @@ class Sensor {
   bool is_alive(const Rank& rank) const { return rank.is_known && !rank.report.end && !rank.is_missing; }
   double quiet(const Rank& rank, double now) const;
   bool is_overdue(const Rank& rank, double now) const;
+  double deadline(const Rank& rank, const std::string& node) const;
   bool stands_still(double now) const;
   std::vector<RankView> views(double now) const;
   Fact fault(Symptom symptom, double now, std::string evidence) const;
@@ -81,6 +88,8 @@ class Sensor {
   double done_at_ = -1.0;              // when that was seen
   double inspected_ = -1.0;            // when /proc was asked for; -1: it was not
   std::set<std::string> inspections_;  // nodes that have answered
+  size_t inspected_nodes_ = 0;         // that were asked
+  double hangs_due_ = kNever;
   double told_step_deadline_ = 0.0;
   double told_save_deadline_ = 0.0;
 };

@@ -82,10 +82,13 @@ void Supervisor::poll(const Moment& now) {
     }
     while (transport_.next_broken()) {
     }
-    if (looked_ >= 0 && time - looked_ < kLook) return;
+    std::vector<Fact> facts;
+    if (looked_ >= 0 && time - looked_ < kLook) {
+      if (leadership_->sensor.hangs_are_due(time)) leadership_->sensor.look_for_hangs(time, facts);
+      return take(std::move(facts), now);
+    }
     looked_ = time;
     end_if_overtaken();
-    std::vector<Fact> facts;
     leadership_->sensor.look(time, facts);
     facts.push_back({.kind = FactKind::tick, .time = time});
     take(std::move(facts), now);

@@ -23,6 +23,12 @@ struct LoadingRun {
 
   // Both ranks are in this section, have been quiet for so long, and took this long for sections that they left.
   std::vector<Fact> report(Section section, double quiet, const std::array<double, kSections>& longest) {
+    std::vector<Fact> facts = take(section, quiet, longest);
+    sensor.look(now, facts);
+    return facts;
+  }
+  std::vector<Fact> take(Section section, double quiet, const std::array<double, kSections>& longest,
+                         const std::optional<ProcessReport>& process = std::nullopt) {
     Report report{.header = {.run = "run", .generation = 2, .sequence = ++sequence, .sender = "a"},
                   .boot_id = "boot",
                   .session = 1};
@@ -30,11 +36,18 @@ struct LoadingRun {
       report.ranks.push_back({.rank = rank, .generation = 2, .pid = 10 + rank, .page = PageReport{.section = section}});
       report.ranks.back().page->beat_seconds = quiet;
       report.ranks.back().page->longest = longest;
+      report.ranks.back().process = process;
     }
     std::vector<Fact> facts;
     sensor.take(report, now, facts);
-    sensor.look(now, facts);
     return facts;
+  }
+  std::vector<FactKind> look_for_hangs() {
+    std::vector<Fact> facts;
+    sensor.look_for_hangs(now, facts);
+    std::vector<FactKind> kinds;
+    for (const Fact& fact : facts) kinds.push_back(fact.kind);
+    return kinds;
   }
   bool is_overdue(Section section, double quiet, const std::array<double, kSections>& longest) {
     const std::vector<Fact> facts = report(section, quiet, longest);
@@ -64,6 +77,33 @@ TEST(Sensor, LearnsFromPagesHowLongSectionsTake) {
 
 TEST(Sensor, AStartThatLoadsNothingSaysNothingOfLoading) {
   EXPECT_FALSE(LoadingRun(-1).is_overdue(Section::load, 120, took(Section::load, 0.1)));
+}
+
+// A second would go by until the next report, and another one until the next look.
+TEST(Sensor, AsksWhenADeadlineRunsOutAndJudgesWhenAllHaveAnswered) {
+  LoadingRun run(7);
+  const auto longest = took(Section::load, 20);  // deadline 100 s
+  run.report(Section::load, 99.5, longest);
+  run.now += 0.4;
+  EXPECT_FALSE(run.sensor.hangs_are_due(run.now));
+  run.now += 0.2;
+  ASSERT_TRUE(run.sensor.hangs_are_due(run.now));
+  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::overdue});
+  EXPECT_FALSE(run.sensor.hangs_are_due(run.now)) << "nobody has answered";
+  run.take(Section::load, 100.1, longest, ProcessReport{});
+  ASSERT_TRUE(run.sensor.hangs_are_due(run.now));
+  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::fault});
+}
+
+TEST(Sensor, LetsARankBeThatHasBeatenMeanwhile) {
+  LoadingRun run(7);
+  const auto longest = took(Section::load, 20);
+  run.report(Section::load, 99.5, longest);
+  run.now += 0.6;
+  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::overdue});
+  run.take(Section::load, 0.1, longest, ProcessReport{});
+  EXPECT_EQ(run.look_for_hangs(), std::vector<FactKind>());
+  EXPECT_FALSE(run.sensor.hangs_are_due(run.now + 99.0));
 }
 
 }  // namespace
