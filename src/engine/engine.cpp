@@ -159,7 +159,7 @@ void Engine::set_sum(double StepSums::*which, double value) {
   ops::set_number(stream_, {.number = &(sums_->*which), .value = value});
 }
 
-void Engine::run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches) {
+void Engine::run_step(const StepOrder& order, const MicroBatches& micro_batches) {
   const parallel::StepProgram& program = program_.of_step(micro_batches.size());
   StreamTimes& backwards = current_slot().backwards;
   // Where scales are not known yet, passes that only measure them come before those of the step.
@@ -326,7 +326,7 @@ StepResult Engine::result_of_step(int steps_back) {
   return result;
 }
 
-EvaluationSum Engine::evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight) {
+EvaluationSum Engine::evaluate(const MicroBatches& micro_batches, double weight) {
   MEGALITH_CHECK(std::ssize(micro_batches) == options_.stage.micro_batches, "{} micro batches, the program has {}",
                  micro_batches.size(), options_.stage.micro_batches);
   for (size_t i = 0; i < program_.evaluation.schedule.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "data/batch.h"
 #include "engine/action_times.h"
 #include "engine/arenas.h"
+#include "engine/micro_batches.h"
 #include "engine/rank_spread.h"
 #include "engine/rank_talk.h"
 #include "engine/stage.h"
@@ -89,14 +90,14 @@ class Engine {
   void tune(const data::MicroBatch& example);
 
   // One step, on as many micro batches as the request or its ramp has.
-  void run_step(const StepOrder& order, const std::vector<data::MicroBatch>& micro_batches);
+  void run_step(const StepOrder& order, const MicroBatches& micro_batches);
   // What the step ended last did, or the one before where `steps_back` is 1. Waits until it is done.
   StepResult result_of_step(int steps_back);
   // Whether run_step() returns before the step is done.
   bool runs_ahead() const { return stream_.device() == Device::cuda; }
 
   // Over all ranks. `weight` as in StepOrder; as many micro batches as a step has.
-  EvaluationSum evaluate(const std::vector<data::MicroBatch>& micro_batches, double weight);
+  EvaluationSum evaluate(const MicroBatches& micro_batches, double weight);
 
   // Recorded work shows no single operation to a profiler.
   void set_recording(bool on) { stage_->set_recording(on && options_.records_graphs); }

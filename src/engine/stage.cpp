@@ -46,13 +46,13 @@ Stage::Stage(const StageParts& parts)
   records_ = may_record_;
 }
 
-void Stage::prepare(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches) {
+void Stage::prepare(const ProgramStep& step, const MicroBatches& micro_batches) {
   const Action& action = step.action();
   const parallel::Operands& operands = step.operands();
   exchanges_.resize(step.program.schedule.size());
   for (const size_t exchange : operands.waits_for) exchanges_[exchange].wait(parts_.stream);
   if (operands.loads_batch) {
-    batches_.upload(parts_.stream, operands.batch, share(micro_batches[static_cast<size_t>(action.micro_batch)]));
+    upload(operands.batch, micro_batches[action.micro_batch]);
     if (step.training) batches_.start_order(parts_.stream, operands.batch);
   }
   if (is_compute(action)) prepare_pass(step);
@@ -191,13 +191,14 @@ model::Pass Stage::pass(const ProgramStep& step) const {
                       .gradient_scale = &parts_.scalars->gradient_scale}};
 }
 
-data::MicroBatch Stage::share(const data::MicroBatch& micro_batch) const {
-  return parts_.groups.context->is_alone() ? micro_batch : share_of(micro_batch, parts_.split);
+void Stage::upload(int64_t number, const data::MicroBatch& micro_batch) {
+  if (parts_.groups.context->is_alone()) return batches_.upload(parts_.stream, number, micro_batch);
+  batches_.upload(parts_.stream, number, share_of(micro_batch, parts_.split));
 }
 
 void Stage::rehearse(const data::MicroBatch& example) {
   const bool training = !parts_.program.training.schedule.empty();
-  batches_.upload(parts_.stream, 0, share(example));
+  upload(0, example);
   if (training) batches_.start_order(parts_.stream, 0);
   batches_.wait_for_order(parts_.stream, 0);
   for (size_t chunk = 0; chunk < chunks_.size(); ++chunk) {

@@ -5,6 +5,7 @@
 
 #include "data/batch.h"
 #include "engine/batch_buffers.h"
+#include "engine/micro_batches.h"
 #include "engine/stage_program.h"
 #include "model/chunk.h"
 #include "ops/step_scalars.h"
@@ -48,7 +49,7 @@ class Stage {
   explicit Stage(const StageParts& parts);
 
   // Of each action first: what it waits for, and the samples that it needs on the device.
-  void prepare(const ProgramStep& step, const std::vector<data::MicroBatch>& micro_batches);
+  void prepare(const ProgramStep& step, const MicroBatches& micro_batches);
   // Then the action itself: one that computes, or any other. What is recorded is replayed instead of computed.
   void compute(const ProgramStep& step);
   void communicate(const ProgramStep& step);
@@ -79,7 +80,7 @@ class Stage {
   model::Context context(const ProgramStep& step) const;
   model::Pass pass(const ProgramStep& step) const;
   model::Chunk& chunk_of(const ProgramStep& step) const { return *chunks_[static_cast<size_t>(step.action().chunk)]; }
-  data::MicroBatch share(const data::MicroBatch& micro_batch) const;
+  void upload(int64_t number, const data::MicroBatch& micro_batch);
   Tensor stream_buffer(int64_t number) const { return number < 0 ? Tensor() : buffers_[static_cast<size_t>(number)]; }
 
   StageParts parts_;

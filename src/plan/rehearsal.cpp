@@ -109,9 +109,8 @@ StepWork Rehearsal::work_of(int64_t rank) const {
       sum.cost = call.cost;
     }
   });
-  const std::vector<data::MicroBatch> batch(static_cast<size_t>(request_.micro_batches),
-                                            example_batch(request_, Documents::one_a_sample));
-  engine.run_step({}, batch);
+  const data::MicroBatch example = example_batch(request_, Documents::one_a_sample);
+  engine.run_step({}, {example, static_cast<size_t>(request_.micro_batches)});
   StepWork work;
   for (auto& [key, operation] : operations) work.operations.push_back(std::move(operation));
   for (auto& [key, sum] : traffic) work.traffic.push_back(std::move(sum));
