@@ -3,6 +3,9 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+# Where programs find the modules that they load; what was installed does not need the build tree.
+set(CMAKE_BUILD_RPATH ${CMAKE_BINARY_DIR})
+set(CMAKE_INSTALL_RPATH $ORIGIN/../lib/megalith)
 
 find_program(CCACHE ccache)
 if(CCACHE)

@@ -11,7 +11,8 @@ namespace megalith::resilience {
 // of gRPC has a meaning, since it reads the wall clock: who is late is found out by our own messages and the monotonic
 // clock, cancelled, and dialled anew. To be used by one thread.
 
-// User error in a program that was built without gRPC.
+// gRPC is in a module beside the program, loaded when it is first needed: ranks start without its libraries, of which
+// there are as many as all others. User error where there is no such module.
 void require_control_plane();
 
 class UnixSupervisorTransport : public SupervisorTransport {
@@ -31,5 +32,9 @@ class UnixMonitorTransport : public MonitorTransport {
   virtual double silent_seconds() const = 0;
 };
 std::unique_ptr<UnixMonitorTransport> dial_supervisor(const std::filesystem::path& socket);
+
+// What the module has under the names of these functions.
+extern "C" UnixSupervisorTransport* megalith_listen_for_monitors(const std::filesystem::path& socket);
+extern "C" UnixMonitorTransport* megalith_dial_supervisor(const std::filesystem::path& socket);
 
 }  // namespace megalith::resilience

@@ -208,8 +208,8 @@ class GrpcMonitorTransport final : public UnixMonitorTransport {
 };
 }  // namespace
 
-std::unique_ptr<UnixMonitorTransport> dial_supervisor(const std::filesystem::path& socket) {
-  return std::make_unique<GrpcMonitorTransport>(socket);
+UnixMonitorTransport* megalith_dial_supervisor(const std::filesystem::path& socket) {
+  return new GrpcMonitorTransport(socket);
 }
 
 }  // namespace megalith::resilience

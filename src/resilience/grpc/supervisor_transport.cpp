@@ -20,8 +20,6 @@
 
 namespace megalith::resilience {
 
-void require_control_plane() {}
-
 namespace {
 constexpr double kHelloSeconds = 5.0;
 constexpr size_t kMostQueued = 16;  // messages of one session, in either direction
@@ -281,8 +279,8 @@ class GrpcSupervisorTransport final : public UnixSupervisorTransport {
 };
 }  // namespace
 
-std::unique_ptr<UnixSupervisorTransport> listen_for_monitors(const std::filesystem::path& socket) {
-  return std::make_unique<GrpcSupervisorTransport>(socket);
+UnixSupervisorTransport* megalith_listen_for_monitors(const std::filesystem::path& socket) {
+  return new GrpcSupervisorTransport(socket);
 }
 
 }  // namespace megalith::resilience

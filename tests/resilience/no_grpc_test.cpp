@@ -1,0 +1,17 @@
+#include <gtest/gtest.h>
+
+#include "expect_error.h"
+#include "resilience/unix_transport.h"
+
+namespace megalith::resilience {
+namespace {
+
+TEST(NoGrpc, SaysWhatIsMissing) {
+  const std::vector<std::string> parts{"no module", "libmegalith_control.so", "libgrpc++-dev"};
+  expect_error(ErrorKind::user, parts, [] { require_control_plane(); });
+  expect_error(ErrorKind::user, parts, [] { listen_for_monitors("socket"); });
+  expect_error(ErrorKind::user, parts, [] { dial_supervisor("socket"); });
+}
+
+}  // namespace
+}  // namespace megalith::resilience
