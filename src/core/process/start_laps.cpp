@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <mutex>
 
 #include "core/process/process_facts.h"
 
@@ -10,6 +11,7 @@ namespace megalith {
 
 namespace {
 struct Laps {
+  std::mutex mutex;  // tests start several ranks in one process
   std::vector<std::pair<std::string, double>> ended;
   // Seconds since the machine started, by which the kernel counts when processes do.
   double mark = static_cast<double>(own_process().start_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
@@ -28,13 +30,17 @@ double boot_seconds() {
 }  // namespace
 
 void end_start_lap(const char* what) {
+  Laps& all = laps();
+  const std::lock_guard lock(all.mutex);
   const double now = boot_seconds();
-  laps().ended.emplace_back(what, now - laps().mark);
-  laps().mark = now;
+  all.ended.emplace_back(what, now - all.mark);
+  all.mark = now;
 }
 
 std::vector<std::pair<std::string, double>> start_laps() {
-  return laps().ended;
+  Laps& all = laps();
+  const std::lock_guard lock(all.mutex);
+  return all.ended;
 }
 
 }  // namespace megalith
