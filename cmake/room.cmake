@@ -25,6 +25,10 @@ function(megalith_room_test name)
   target_link_libraries(test_${name} PRIVATE megalith_${name} ${TEST_LINKS} megalith_test_support GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  # A sanitizer calls dlopen() in the program's place, and the loader then does not look where the program says.
+  if(MEGALITH_SANITIZE)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT LD_LIBRARY_PATH=${CMAKE_BINARY_DIR})
+  endif()
 endfunction()
 
 if(MEGALITH_FUZZ)
