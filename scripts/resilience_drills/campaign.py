@@ -190,6 +190,7 @@ class Campaign:
         fleet = self.fleet(self.new_name("struck"), spares=2 if "two-nodes" in due else 1)
         try:
             fleet.start()
+            fleet.wait_for_steps(WARM_UP)
             for name in due:
                 self.strike(fleet, name)
             fleet.wait_for_steps(2)
