@@ -45,6 +45,15 @@ inline std::string step_line(double end, int64_t step, double seconds, double da
                   .generation = generation});
 }
 
+// A line of a supervisor's journal.
+inline std::string fact_line(double time, const std::string& kind, const std::string& order = "",
+                             const std::string& reason = "") {
+  return to_line({.time = time,
+                  .event = "fact",
+                  .reason = reason,
+                  .fields = fmt::format(R"({{"version":1,"kind":"{}","order":"{}"}})", kind, order)});
+}
+
 // A line of the log of Google's resiliency library. `seconds` within the hour.
 inline std::string google_line(double seconds, const std::string& type, int64_t step = -1) {
   const std::string more = step < 0 ? R"("node_rank": 0)" : fmt::format(R"("step": {})", step);

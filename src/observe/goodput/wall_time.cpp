@@ -43,7 +43,9 @@ class Explainer {
         explain_end(attempts_[i], next, i + 1 == attempts_.size());
       } else {
         // It brought nothing: one long restart, or at the first a long start.
-        timeline_.add(kept_steps_ == 0 && !incident_ ? TimeUse::start_up : TimeUse::restart, next);
+        const TimeUse use = kept_steps_ == 0 && !incident_ ? TimeUse::start_up : TimeUse::restart;
+        explain_recoveries(use, next);
+        timeline_.add(use, next);
       }
     }
     if (incident_) close_incident(-1);
@@ -119,9 +121,11 @@ class Explainer {
     const bool by_user = attempt.ending && attempt.ending->kind == RunEventKind::stopped;
     const bool planned = attempt.ending && (attempt.ending->planned || by_user);
     const bool stopped_at_once = planned && attempt.logs_steps;
-    const int64_t noticed = attempt.ending ? attempt.ending->micros : next;
+    const Recovery* const recovery = next_recovery(attempt.began, next);
+    const int64_t ended = attempt.ending ? attempt.ending->micros : next;
+    const int64_t noticed = recovery == nullptr ? ended : recovery->noticed;
     if (!stopped_at_once) explain_in_flight(attempt, noticed);
-    if (!incident_ && !(planned && is_last)) open_incident(attempt, planned);
+    if (!incident_ && !(planned && is_last)) open_incident(attempt, planned, recovery);
     if (planned && is_last && log_.reasons[attempt.ending->reason].empty() && !by_user) {
       // All was done: nobody stopped it.
       timeline_.add(next - timeline_.now() <= kRounding ? timeline_.last_use() : TimeUse::unknown, next);
@@ -131,8 +135,28 @@ class Explainer {
       timeline_.add(TimeUse::planned_stop, next);
       return;
     }
-    if (attempt.ending) timeline_.add(TimeUse::detection, noticed);
+    if (attempt.ending || recovery != nullptr) timeline_.add(TimeUse::detection, noticed);
+    explain_recoveries(TimeUse::restart, next);
     timeline_.add(TimeUse::restart, next);
+  }
+
+  // The first that was noticed in this time and is not explained yet.
+  const Recovery* next_recovery(int64_t from, int64_t until) {
+    const std::vector<Recovery>& all = log_.recoveries;
+    while (recovery_ < all.size() && all[recovery_].noticed < from) ++recovery_;
+    return recovery_ < all.size() && all[recovery_].noticed <= until ? &all[recovery_] : nullptr;
+  }
+
+  // What a supervisor did before the next start; between two recoveries it started ranks in vain.
+  void explain_recoveries(TimeUse between, int64_t until) {
+    while (const Recovery* const recovery = next_recovery(0, until)) {
+      timeline_.add(between, recovery->noticed);
+      timeline_.add(TimeUse::decision, std::min(recovery->decided, until));
+      timeline_.add(TimeUse::teardown, std::min(recovery->stopped, until));
+      timeline_.add(TimeUse::node_check, std::min(recovery->checked, until));
+      timeline_.add(TimeUse::waiting, std::min(recovery->placed, until));
+      ++recovery_;
+    }
   }
 
   // The log does not tell when a fault struck. What was in flight is taken to have gone on for as long as it usually
@@ -150,9 +174,11 @@ class Explainer {
     timeline_.add_for(TimeUse::wasted_steps, pace_.stretch * kMicros, noticed, last_step_);
   }
 
-  void open_incident(const Attempt& attempt, bool planned) {
+  void open_incident(const Attempt& attempt, bool planned, const Recovery* recovery) {
     std::string reason = "the log does not tell its end";
-    if (attempt.ending) {
+    if (recovery != nullptr) {
+      reason = log_.reasons[recovery->reason];
+    } else if (attempt.ending) {
       reason = log_.reasons[attempt.ending->reason];
       const bool by_user = attempt.ending->kind == RunEventKind::stopped;
       if (reason.empty()) reason = by_user ? event::kUserTerminated : (planned ? "complete" : event::kJobTerminated);
@@ -179,6 +205,7 @@ class Explainer {
   int64_t end_;
   Timeline timeline_;
 
+  size_t recovery_ = 0;  // the next one
   bool ready_ = false;  // the attempt's steps run at their usual pace
   bool loses_ = false;  // the attempt's steps are lost from here on
   int64_t last_step_ = -1;
@@ -200,6 +227,10 @@ constexpr std::array<UseName, kTimeUses> kNames{{{"productive", "productive"},
                                                  {"checkpoint_load", "checkpoint load"},
                                                  {"validation", "validation"},
                                                  {"detection", "detection"},
+                                                 {"decision", "decision"},
+                                                 {"teardown", "teardown"},
+                                                 {"node_check", "node check"},
+                                                 {"waiting", "waiting for nodes"},
                                                  {"restart", "restart"},
                                                  {"start_up", "start-up and warm-up"},
                                                  {"data_wait", "data wait"},

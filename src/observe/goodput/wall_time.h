@@ -21,8 +21,12 @@ enum class TimeUse {
   checkpoint_save,  // training stood still for it
   checkpoint_load,
   validation,
-  detection,     // from the last sign of life to the job's end, beyond what was in flight
-  restart,       // from the job's end to the start of its last node, failed starts included
+  detection,     // from the last sign of life to the job's end, or until the supervisor noticed, beyond what was in flight
+  decision,      // of the supervisor: which faults belong together, and what to do
+  teardown,      // until no process of the ranks was left
+  node_check,
+  waiting,       // for nodes, and for what they hold
+  restart,       // from there to the start of its last node, failed starts included
   start_up,      // from the start to the first step, and what that one takes longer than the others
   data_wait,     // what kept steps took longer because they waited for data
   planned_stop,  // somebody asked the job to stop, until it was started again
@@ -34,6 +38,11 @@ constexpr size_t kTimeUses = static_cast<size_t>(TimeUse::unknown) + 1;
 std::string_view name_of(TimeUse use);
 // "wasted steps"
 std::string_view label_of(TimeUse use);
+
+// Told by journals alone; a run without a supervisor has none.
+constexpr bool is_of_supervisor(TimeUse use) {
+  return use >= TimeUse::decision && use <= TimeUse::waiting;
+}
 
 // Seconds by TimeUse.
 using UseSeconds = std::array<double, kTimeUses>;

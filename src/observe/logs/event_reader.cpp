@@ -12,6 +12,8 @@
 namespace megalith::observe {
 
 namespace {
+constexpr const char* kControl = "control";
+constexpr std::string_view kFact = "fact";
 constexpr size_t kFirstLimit = size_t{1} << 20;
 constexpr size_t kJobsNamed = 100;
 constexpr size_t kReasonsKept = 10'000;
@@ -124,6 +126,7 @@ void EventCollector::take(const EventLine& line) {
                                         .wall = line.wall,
                                         .monotonic = std::llround(line.monotonic * kMicros),
                                         .generation = line.generation});
+  if (line.event == kFact) return take_fact(line, micros);
   const std::optional<RunEventKind> kind = kind_of_megalith(line.event);
   if (!kind || (line.rank != 0 && !comes_from_every_node(*kind))) return;
 
@@ -142,6 +145,24 @@ void EventCollector::take(const EventLine& line) {
     event.reason = keep_reason(line.reason);
   }
   keep(event);
+}
+
+// The facts of a supervisor that changed its mind, in their order.
+void EventCollector::take_fact(const EventLine& line, int64_t micros) {
+  const auto word = [&](std::string_view field) {
+    const JsonMember* member = line.field(field);
+    return member == nullptr ? std::string_view() : member->text;
+  };
+  const std::string_view kind = word(event::kKind);
+  std::vector<Recovery>& all = log_.recoveries;
+  const bool is_open = !all.empty() && all.back().placed < 0;
+  if (kind == "fault" && !is_open) all.push_back({.noticed = micros, .reason = keep_reason(line.reason)});
+  if (!is_open) return;
+  Recovery& recovery = all.back();
+  if (kind == "tick" && recovery.decided < 0) recovery.decided = micros;
+  if (kind == "order_done" && word("order") == "kill") recovery.stopped = micros;
+  if (kind == "checked") recovery.checked = micros;
+  if (kind == "claimed") recovery.placed = micros;
 }
 
 void EventCollector::sort_and_thin() {
@@ -169,13 +190,31 @@ RunEvents EventCollector::finish() && {
 }
 
 RunEvents read_run_events(const std::filesystem::path& file, const std::string& job) {
-  LineReader reader(file);
+  std::vector<std::filesystem::path> files{file};
+  if (file.filename() == "events.jsonl") {
+    for (std::filesystem::path& journal : journals_of(file.parent_path())) files.push_back(std::move(journal));
+  }
   EventCollector collector(job);
-  while (const auto line = reader.next()) collector.take(*line);
+  int64_t overlong = 0;
+  for (const std::filesystem::path& each : files) {
+    LineReader reader(each);
+    while (const auto line = reader.next()) collector.take(*line);
+    overlong += reader.overlong_lines();
+  }
   RunEvents log = std::move(collector).finish();
-  log.lines += reader.overlong_lines();
-  log.bad_lines += reader.overlong_lines();
+  log.lines += overlong;
+  log.bad_lines += overlong;
   return log;
+}
+
+std::vector<std::filesystem::path> journals_of(const std::filesystem::path& run_directory) {
+  std::vector<std::filesystem::path> journals;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(run_directory / kControl, none)) {
+    if (entry.path().extension() == ".jsonl") journals.push_back(entry.path());
+  }
+  std::sort(journals.begin(), journals.end());
+  return journals;
 }
 
 }  // namespace megalith::observe

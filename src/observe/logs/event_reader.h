@@ -26,6 +26,7 @@ class EventCollector {
 
  private:
   bool take_google();
+  void take_fact(const EventLine& line, int64_t micros);
   bool is_wanted(const JsonMember& job);
   void keep(const RunEvent& event);
   uint32_t keep_reason(const JsonMember& reason);
@@ -40,7 +41,10 @@ class EventCollector {
   size_t limit_;
 };
 
-// Reads a log of any size line by line.
+// Reads a log of any size line by line; what supervisors wrote, too, where it is the events.jsonl of a run directory.
 RunEvents read_run_events(const std::filesystem::path& file, const std::string& job = "");
+
+// The journals of a run's supervisors, in order; none where it had none.
+std::vector<std::filesystem::path> journals_of(const std::filesystem::path& run_directory);
 
 }  // namespace megalith::observe

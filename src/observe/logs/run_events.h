@@ -36,6 +36,16 @@ struct RunEvent {
   bool operator==(const RunEvent&) const = default;
 };
 
+// What a supervisor did about a fault, as its journal tells; microseconds since the epoch, -1: it did not.
+struct Recovery {
+  int64_t noticed = -1;
+  int64_t decided = -1;  // what belongs to the fault is known, and what to do
+  int64_t stopped = -1;  // no process of the ranks is left
+  int64_t checked = -1;  // the nodes were
+  int64_t placed = -1;   // the next generation has its nodes
+  uint32_t reason = 0;   // into RunEvents::reasons
+};
+
 enum class EventFormat { none, megalith, google };
 
 // One job's events, sorted by time; what was found beside them.
@@ -43,6 +53,7 @@ struct RunEvents {
   EventFormat format = EventFormat::none;
   std::string job;  // job_name, or Megalith's run id
   std::vector<RunEvent> events;
+  std::vector<Recovery> recoveries;  // in the order of time
   std::vector<std::string> reasons{""};
   bool steps_are_floats = false;  // as Cloud Logging hands them out: 40.0
 

@@ -100,6 +100,7 @@ std::string wall_time_tables(const WallTime& wall) {
   std::vector<TextRow> rows;
   for (size_t use = 0; use < kTimeUses; ++use) {
     const double seconds = wall.seconds[use];
+    if (seconds == 0.0 && is_of_supervisor(static_cast<TimeUse>(use))) continue;
     rows.push_back({std::string(label_of(static_cast<TimeUse>(use))), fmt::format("{:.3f}", seconds),
                     percent(seconds, wall.total())});
   }

@@ -8,6 +8,7 @@
 
 #include "core/metric_names.h"
 #include "observe/logs/event_reader.h"
+#include "observe/logs/line_reader.h"
 
 namespace megalith::observe {
 
@@ -33,6 +34,16 @@ ReportedRun reported_run(const fs::path& directory, std::string name) {
     const std::string run_id = text_of(line.run);
     collectors.try_emplace(run_id, run_id).first->second.take(line);
   });
+  for (const fs::path& journal : journals_of(directory)) {
+    LineReader reader(journal);
+    std::vector<JsonMember> members;
+    while (const auto line = reader.next()) {
+      const std::optional<EventLine> fact = parse_event_line(*line, members);
+      if (!fact) continue;
+      const auto collector = collectors.find(text_of(fact->run));
+      if (collector != collectors.end()) collector->second.take(*fact);
+    }
+  }
   if (const auto last = collectors.find(run.history.run_id); last != collectors.end())
     run.wall_time = explain_wall_time(std::move(last->second).finish());
   return run;

@@ -150,6 +150,14 @@ std::string_view ink_of(TimeUse use) {
       return "use-validation";
     case TimeUse::detection:
       return "use-detection";
+    case TimeUse::decision:
+      return "use-decision";
+    case TimeUse::teardown:
+      return "use-teardown";
+    case TimeUse::node_check:
+      return "use-check";
+    case TimeUse::waiting:
+      return "use-waiting";
     case TimeUse::restart:
       return "use-restart";
     case TimeUse::start_up:

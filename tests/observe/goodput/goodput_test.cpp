@@ -103,7 +103,8 @@ TEST(Goodput, TablesNameEveryUseAndIncident) {
   const WallTime wall = explain_wall_time(log);
   const std::string text = wall_time_tables(wall);
   for (size_t use = 0; use < kTimeUses; ++use) {
-    EXPECT_NE(text.find(label_of(static_cast<TimeUse>(use))), std::string::npos);
+    const bool is_named = text.find(label_of(static_cast<TimeUse>(use))) != std::string::npos;
+    EXPECT_EQ(is_named, !is_of_supervisor(static_cast<TimeUse>(use))) << use << ": there was none";
   }
   EXPECT_NE(text.find("1 incident ("), std::string::npos) << text;
   EXPECT_NE(text.find("job_terminated"), std::string::npos) << text;

@@ -13,6 +13,7 @@
 namespace megalith::observe {
 namespace {
 
+using test::fact_line;
 using test::google_line;
 using test::step_line;
 using test::to_line;
@@ -105,6 +106,47 @@ TEST(WallTime, AnIncidentRunsFromTheLastKeptMomentToTheFirstNormalStep) {
   EXPECT_EQ(incident.resumed_step, 2);
   EXPECT_NEAR(incident.seconds[static_cast<size_t>(TimeUse::wasted_steps)], 3.0, 1e-5);
   EXPECT_NEAR(incident.seconds[static_cast<size_t>(TimeUse::start_up)], 2.0, 1e-5);
+}
+
+// A supervisor's journal has what the run's own log cannot tell.
+std::vector<std::string> with_journal(std::vector<std::string> lines) {
+  for (const std::string& line : {fact_line(kBegin - 5, "order_done", "kill"), fact_line(kBegin - 4, "claimed"),
+                                  fact_line(kBegin + 12.5, "fault", "", "rank 3 ended by signal 9"),
+                                  fact_line(kBegin + 12.6, "fault", "", "rank 1 ended with code 3"),
+                                  fact_line(kBegin + 13.5, "tick"), fact_line(kBegin + 13.8, "order_done", "kill"),
+                                  fact_line(kBegin + 14, "order_done", "kill"), fact_line(kBegin + 14.25, "checked"),
+                                  fact_line(kBegin + 15, "claimed"), fact_line(kBegin + 27, "progress")})
+    lines.push_back(line);
+  return lines;
+}
+
+TEST(WallTime, AJournalTellsWhatTheSupervisorDid) {
+  const WallTime wall = explain_wall_time(collect(with_journal(run_with_a_fault())));
+  expect_adds_up(wall);
+  EXPECT_EQ(wall.total(), 32.0) << "its own time before the run is none of the run's";
+  EXPECT_NEAR(wall.seconds_of(TimeUse::detection), 0.5, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::decision), 1.0, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::teardown), 0.5, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::node_check), 0.25, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::waiting), 0.75, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::restart), 5.0, 1e-5);
+  ASSERT_EQ(wall.incidents.size(), 1u);
+  EXPECT_EQ(wall.incidents[0].reason, "rank 3 ended by signal 9");
+  EXPECT_NEAR(wall.incidents[0].seconds[static_cast<size_t>(TimeUse::decision)], 1.0, 1e-5);
+}
+
+TEST(WallTime, AStartInVainIsOneOfARecovery) {
+  std::vector<std::string> lines = with_journal(run_with_a_fault());
+  for (const std::string& line : {fact_line(kBegin + 17, "fault"), fact_line(kBegin + 18, "tick"),
+                                  fact_line(kBegin + 18.5, "order_done", "kill"), fact_line(kBegin + 19, "claimed")})
+    lines.insert(lines.end() - 1, line);
+  const WallTime wall = explain_wall_time(collect(lines));
+  expect_adds_up(wall);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::decision), 1.0 + 1.0, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::teardown), 0.5 + 0.5, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::waiting), 0.75 + 0.5, 1e-5);
+  EXPECT_NEAR(wall.seconds_of(TimeUse::restart), 2.0 + 1.0, 1e-5);
+  EXPECT_EQ(wall.incidents.size(), 1u);
 }
 
 TEST(WallTime, AGivenReferenceMovesTimeToSlowdown) {
