@@ -19,10 +19,10 @@ double number_of(std::string_view text) {
 }
 }  // namespace
 
-void Deadlines::saw_step(double seconds) {
+void Deadlines::saw_steps(int64_t count, double seconds) {
   steps_.push_back(seconds);
   if (steps_.size() > kSteps) steps_.pop_front();
-  ++steps_seen_;
+  steps_seen_ += count;
 }
 
 void Deadlines::saw_section(Section section, double seconds) {

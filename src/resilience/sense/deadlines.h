@@ -15,8 +15,8 @@ class Deadlines {
  public:
   explicit Deadlines(const Settings& settings) : settings_(settings) {}
 
-  // The world has done a step in so many.
-  void saw_step(double seconds);
+  // The world has done steps in so many seconds each.
+  void saw_steps(int64_t count, double seconds);
   // A rank has left a section after so many.
   void saw_section(Section section, double seconds);
 

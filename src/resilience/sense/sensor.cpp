@@ -302,7 +302,8 @@ void Sensor::tell_progress(double now, std::vector<Fact>& facts) {
   }
   if (done_at_ < 0 || beats_outside_steps) done_at_ = now;
   if (step == kEndless || step - 1 <= done_step_) return;
-  if (done_step_ >= 0) deadlines_.saw_step((now - done_at_) / static_cast<double>(step - 1 - done_step_));
+  const int64_t steps = step - 1 - done_step_;
+  if (done_step_ >= 0) deadlines_.saw_steps(steps, (now - done_at_) / static_cast<double>(steps));
   done_step_ = step - 1;
   done_at_ = now;
   if (done_step_ > state_.best_step && state_.phase < RunPhase::running) told(FactKind::progress, done_step_);

@@ -16,13 +16,22 @@ TEST(Deadlines, BeforeAnythingIsKnown) {
 TEST(Deadlines, StepsAreLearnedAfterTheWarmUp) {
   const Settings settings;
   Deadlines deadlines(settings);
-  for (int step = 0; step < 4; ++step) deadlines.saw_step(40);
+  for (int step = 0; step < 4; ++step) deadlines.saw_steps(1, 40);
   EXPECT_EQ(deadlines.without_beat(Section::step), 600);
-  deadlines.saw_step(4);
+  deadlines.saw_steps(1, 4);
   EXPECT_EQ(deadlines.without_beat(Section::wait), 120);
-  for (int step = 0; step < 20; ++step) deadlines.saw_step(1);
+  for (int step = 0; step < 20; ++step) deadlines.saw_steps(1, 1);
   EXPECT_EQ(deadlines.without_beat(Section::step), 10) << "of the last 20 steps, and never below 10 s";
   EXPECT_EQ(deadlines.without_step(), 30);
+}
+
+TEST(Deadlines, QuickStepsAreSeenSeveralAtATime) {
+  const Settings settings;
+  Deadlines deadlines(settings);
+  deadlines.saw_steps(3, 0.4);
+  EXPECT_EQ(deadlines.without_beat(Section::step), 600);
+  deadlines.saw_steps(2, 0.4);
+  EXPECT_EQ(deadlines.without_beat(Section::step), 10);
 }
 
 TEST(Deadlines, OtherSectionsByTheirLongest) {
@@ -44,7 +53,7 @@ TEST(Deadlines, AFixedOneIsKept) {
 TEST(Deadlines, HoldInTheNextGeneration) {
   const Settings settings;
   Deadlines first(settings);
-  for (int step = 0; step < 7; ++step) first.saw_step(6.5);
+  for (int step = 0; step < 7; ++step) first.saw_steps(1, 6.5);
   first.saw_section(Section::save, 12.25);
   Deadlines next(settings);
   next.take(first.to_text());
