@@ -16,12 +16,15 @@ Attention::Attention(const ModelConfig& config, const parallel::ParameterStore& 
       core_(config, layer),
       out_(config, store, precision, layer_name(layer, "attention.out"), layer, DropoutSite::attention_output) {}
 
-Attention::Saved Attention::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_normed) const {
+Attention::Saved Attention::allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_recomputable) const {
   Saved saved{.statistics = norm_.allocate_statistics(arena, shape.rows)};
-  if (keep_normed)
+  if (keep_recomputable)
     saved.normed = allocate_kept_input(arena, "attention.normed", qkv_.input(), shape, config_.hidden, true);
   saved.qkv = arena.allocate("attention.qkv", config_.compute, {shape.tokens(), config_.qkv_width()});
   saved.mixed = arena.allocate("attention.mixed", config_.compute, {shape.tokens(), config_.query_width()});
+  // Where memory is short, weights are not kept twice either.
+  if (keep_recomputable && out_.input().is_scaled() && config_.precision.weight_copies == 2)
+    saved.turned = allocate_kept_input(arena, "attention.turned", out_.input(), shape, config_.query_width(), false);
   saved.log_sum_exp =
       arena.allocate("attention.log_sum_exp", main_dtype(config_.compute), {shape.batch * config_.heads, shape.length});
   return saved;
@@ -35,7 +38,22 @@ void Attention::forward(const Context& context, Tensor input, Tensor output, con
   rotate(context, saved.qkv, false);
   core_.forward(context, saved.qkv, saved.mixed, saved.log_sum_exp);
   const ArenaScope scope(context.scratch);
-  out_.forward(context, operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::rows), input, output);
+  out_.forward(context, mixed_for_product(context, saved), input, output);
+}
+
+ops::Operand Attention::mixed_for_product(const Context& context, const Saved& saved) const {
+  if (!saved.turned) return operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::rows);
+  const ops::Operand both =
+      with_rows(context, "attention.mixed", out_.input(), saved.turned, saved.mixed.rows(), saved.mixed.cols());
+  cast_operand(context, out_.input(), saved.mixed, both);
+  return both;
+}
+
+ops::Operand Attention::mixed_for_gradient(const Context& context, const Saved& saved) const {
+  if (!saved.turned) return operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::columns);
+  ops::Operand turned = saved.turned;
+  if (out_.input().scaling == Scaling::delayed) turned.slot = out_.input().slot;
+  return turned;
 }
 
 void Attention::backward(const Context& context, Tensor input, const Saved& saved, Tensor gradient,
@@ -50,8 +68,7 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
     const Tensor d_mixed =
         context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
     out_.backward_input(context, d_product, d_mixed);
-    out_.backward_weight(context, d_product,
-                         operand_of(context, "attention.mixed", out_.input(), saved.mixed, Sides::columns));
+    out_.backward_weight(context, d_product, mixed_for_gradient(context, saved));
     core_.backward(context, saved.qkv, saved.mixed, saved.log_sum_exp, d_mixed, d_qkv);
   }
   rotate(context, d_qkv, true);

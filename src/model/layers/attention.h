@@ -22,13 +22,14 @@ class Attention {
     ops::Operand normed;  // (rows, C); absent where it is recomputed
     Tensor qkv;           // (tokens, qkv_width), rotated
     Tensor mixed;         // (tokens, query_width)
+    ops::Operand turned;  // mixed in fp8, for the gradient of the weights; absent where backward casts once more
     Tensor log_sum_exp;
   };
 
   Attention(const ModelConfig& config, const parallel::ParameterStore& store, const Precision& precision,
             const RopeTable& rope, int64_t layer);
 
-  Saved allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_normed) const;
+  Saved allocate_saved(Arena& arena, const ActivationShape& shape, bool keep_recomputable) const;
 
   // input, output (rows, C)
   void forward(const Context& context, Tensor input, Tensor output, const Saved& saved) const;
@@ -44,6 +45,8 @@ class Attention {
 
  private:
   void rotate(const Context& context, Tensor qkv, bool inverse) const;
+  ops::Operand mixed_for_product(const Context& context, const Saved& saved) const;
+  ops::Operand mixed_for_gradient(const Context& context, const Saved& saved) const;
   // Of ranks with the same key and value heads the first gets the whole gradient of these, the others zeros.
   void add_up_shared_heads(const Context& context, Tensor d_qkv) const;
   // d_qkv as an operand; makes the gradient of the bias.
