@@ -206,8 +206,8 @@ class Explainer {
   Timeline timeline_;
 
   size_t recovery_ = 0;  // the next one
-  bool ready_ = false;  // the attempt's steps run at their usual pace
-  bool loses_ = false;  // the attempt's steps are lost from here on
+  bool ready_ = false;   // the attempt's steps run at their usual pace
+  bool loses_ = false;   // the attempt's steps are lost from here on
   int64_t last_step_ = -1;
   int64_t kept_steps_ = 0;
   Timeline::Mark kept_;  // the last moment whose work was kept

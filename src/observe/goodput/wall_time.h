@@ -21,9 +21,9 @@ enum class TimeUse {
   checkpoint_save,  // training stood still for it
   checkpoint_load,
   validation,
-  detection,     // from the last sign of life to the job's end, or until the supervisor noticed, beyond what was in flight
-  decision,      // of the supervisor: which faults belong together, and what to do
-  teardown,      // until no process of the ranks was left
+  detection,  // from the last sign of life to the job's end, or until the supervisor noticed, beyond what was in flight
+  decision,   // of the supervisor: which faults belong together, and what to do
+  teardown,   // until no process of the ranks was left
   node_check,
   waiting,       // for nodes, and for what they hold
   restart,       // from there to the start of its last node, failed starts included

@@ -110,12 +110,12 @@ TEST(WallTime, AnIncidentRunsFromTheLastKeptMomentToTheFirstNormalStep) {
 
 // A supervisor's journal has what the run's own log cannot tell.
 std::vector<std::string> with_journal(std::vector<std::string> lines) {
-  for (const std::string& line : {fact_line(kBegin - 5, "order_done", "kill"), fact_line(kBegin - 4, "claimed"),
-                                  fact_line(kBegin + 12.5, "fault", "", "rank 3 ended by signal 9"),
-                                  fact_line(kBegin + 12.6, "fault", "", "rank 1 ended with code 3"),
-                                  fact_line(kBegin + 13.5, "tick"), fact_line(kBegin + 13.8, "order_done", "kill"),
-                                  fact_line(kBegin + 14, "order_done", "kill"), fact_line(kBegin + 14.25, "checked"),
-                                  fact_line(kBegin + 15, "claimed"), fact_line(kBegin + 27, "progress")})
+  for (const std::string& line :
+       {fact_line(kBegin - 5, "order_done", "kill"), fact_line(kBegin - 4, "claimed"),
+        fact_line(kBegin + 12.5, "fault", "", "rank 3 ended by signal 9"),
+        fact_line(kBegin + 12.6, "fault", "", "rank 1 ended with code 3"), fact_line(kBegin + 13.5, "tick"),
+        fact_line(kBegin + 13.8, "order_done", "kill"), fact_line(kBegin + 14, "order_done", "kill"),
+        fact_line(kBegin + 14.25, "checked"), fact_line(kBegin + 15, "claimed"), fact_line(kBegin + 27, "progress")})
     lines.push_back(line);
   return lines;
 }
