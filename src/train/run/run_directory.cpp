@@ -142,11 +142,16 @@ RunDirectory RunDirectory::open(const config::Run& run, const config::FleetEnvir
 
 ClaimedRun claim_run(const config::Run& run) {
   const std::filesystem::path path = run_path(run);
-  const bool has_rosters = newest_roster(path) > 0;
+  const int64_t newest = newest_roster(path);
+  const bool has_rosters = newest > 0;
   check_directory(run, has_rosters || run.exp_manager.resume_if_exists);
   create_or_explain(path);
   File held = lock(path);
   CountedStart start = count_start_in(run, has_rosters || std::filesystem::exists(path / kConfig));
+  if (has_rosters) {  // not every supervisor starts ranks
+    start.identity.generation = newest;
+    if (!start.identity.is_guess) write_starts(starts_file(run), start.identity);
+  }
   return {.identity = start.identity, .note = start.note, .lock = std::move(held)};
 }
 

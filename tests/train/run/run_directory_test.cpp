@@ -52,6 +52,14 @@ TEST_F(RunDirectoryTest, IsRefusedToAStartWithoutTheSupervisor) {
   EXPECT_NO_THROW(RunDirectory::open(run_));
 }
 
+TEST_F(RunDirectoryTest, SupervisorsThatStartNothingAreNoStarts) {
+  claim_run(run_);
+  make_roster(3);
+  for (int supervisor = 0; supervisor < 3; ++supervisor) EXPECT_EQ(claim_run(run_).identity.start(), 4);
+  std::filesystem::remove_all(path_ / kControlFolder);
+  EXPECT_EQ(RunDirectory::open(run_).identity().start(), 5) << "none that a roster may have had";
+}
+
 TEST_F(RunDirectoryTest, ASupervisorClaimsIt) {
   std::string id;
   {
