@@ -8,6 +8,7 @@
 namespace megalith::resilience {
 
 namespace {
+constexpr double kRedial = 0.7;      // of what a silent monitor has: one whose session broke dials again at once
 constexpr double kInspection = 3.0;  // seconds for nodes to say what /proc has
 constexpr double kStoreGrace = 5.0;  // a store that ended well may have outlived its ranks; their reports come
 constexpr int64_t kStoppedEarly = 75;
@@ -243,12 +244,19 @@ void Sensor::tell_store(double now, std::vector<Fact>& facts) {
   facts.push_back(std::move(fact));
 }
 
+void Sensor::lost_session(const std::string& node, double now) {
+  const auto found = nodes_.find(node);
+  if (found != nodes_.end()) found->second.broken = now;
+}
+
 void Sensor::look(double now, std::vector<Fact>& facts) {
   watch_generation();
+  const double timeout = state_.settings.heartbeat_timeout;
   for (const auto& [name, node] : state_.nodes) {
     if (!node.is_heard) continue;
     const double heard = std::max(nodes_[name].heard, node.since);
-    if (now - heard < state_.settings.heartbeat_timeout) continue;
+    const bool is_back_late = now - nodes_[name].broken >= kRedial * timeout;
+    if (now - heard < timeout && !is_back_late) continue;
     facts.push_back({.kind = FactKind::silent,
                      .time = now,
                      .node = name,

@@ -27,6 +27,8 @@ class Sensor {
   enum class Verdict { taken, stale, stranger };
   // A stale report comes from an earlier monitor process, or was overtaken; a stranger is a second node of that name.
   Verdict take(const Report& report, double now, std::vector<Fact>& facts);
+  // The node's session has broken. A monitor that lives dials again at once.
+  void lost_session(const std::string& node, double now);
   // About once a second.
   void look(double now, std::vector<Fact>& facts);
   // Between two looks, when a rank's deadline runs out, and when every node has said what it then finds in /proc.
@@ -41,6 +43,7 @@ class Sensor {
     std::string boot_id;
     int64_t sequence = 0;
     double heard = 0.0;
+    double broken = kNever;  // when its session broke after that
   };
   struct Rank {
     RankReport report;

@@ -80,8 +80,8 @@ void Supervisor::poll(const Moment& now) {
       hear(*report, time, facts);
       take(std::move(facts), now);
     }
-    while (transport_.next_broken()) {
-    }
+    while (const std::optional<std::string> node = transport_.next_broken())
+      leadership_->sensor.lost_session(*node, time);
     std::vector<Fact> facts;
     if (looked_ >= 0 && time - looked_ < kLook) {
       if (leadership_->sensor.hangs_are_due(time)) leadership_->sensor.look_for_hangs(time, facts);

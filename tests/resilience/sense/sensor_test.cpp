@@ -95,6 +95,24 @@ TEST(Sensor, AsksWhenADeadlineRunsOutAndJudgesWhenAllHaveAnswered) {
   EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::fault});
 }
 
+TEST(Sensor, ANodeWhoseSessionBrokeIsSilentSooner) {
+  const auto is_silent = [](LoadingRun& run, double seconds) {
+    std::vector<Fact> facts;
+    run.sensor.look(run.now + seconds, facts);
+    return std::any_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.kind == FactKind::silent; });
+  };
+  LoadingRun run(7);
+  run.report(Section::load, 1, {});
+  EXPECT_FALSE(is_silent(run, 4.9));
+  EXPECT_TRUE(is_silent(run, 5.0));
+  run.sensor.lost_session("a", run.now + 0.5);
+  EXPECT_FALSE(is_silent(run, 3.9));
+  EXPECT_TRUE(is_silent(run, 4.0));
+  run.now += 1.0;
+  run.report(Section::load, 1, {});  // it has dialled again
+  EXPECT_FALSE(is_silent(run, 4.9));
+}
+
 TEST(Sensor, LetsARankBeThatHasBeatenMeanwhile) {
   LoadingRun run(7);
   const auto longest = took(Section::load, 20);
