@@ -57,6 +57,8 @@ TEST_F(RunDirectoryTest, SupervisorsThatStartNothingAreNoStarts) {
   make_roster(3);
   for (int supervisor = 0; supervisor < 3; ++supervisor) EXPECT_EQ(claim_run(run_).identity.start(), 4);
   std::filesystem::remove_all(path_ / kControlFolder);
+  replace_file(path_ / "hparams.yaml", "");
+  run_.exp_manager.resume_if_exists = true;
   EXPECT_EQ(RunDirectory::open(run_).identity().start(), 5) << "none that a roster may have had";
 }
 
