@@ -77,14 +77,16 @@ class Drill:
     @staticmethod
     def start_and_kill(command, seconds):
         """Whether it was killed: false where it had ended before."""
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            kill_with_ranks(process)
-            return True
-        if code != 0:
-            raise Failure(f"exit code {code} before it was killed: {' '.join(command)}")
+        with tempfile.TemporaryFile("w+") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                kill_with_ranks(process)
+                return True
+            if code != 0:
+                output.seek(0)
+                raise Failure(f"exit code {code} before it was killed: {' '.join(command)}\n{output.read()[-2000:]}")
         return False
 
     def expect_good_checkpoints(self, name):
@@ -113,17 +115,24 @@ def children_of(process):
         return [int(child) for child in file.read().split()]
 
 
-def is_alive(process):
+def state_of(process):
+    """As in /proc: R, S, T, ...; Z where there is none."""
     try:
         with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return file.read().rsplit(")", 1)[1].split()[0]
     except FileNotFoundError:
-        return False
+        return "Z"
+
+
+def is_alive(process):
+    return state_of(process) not in "ZX"
 
 
 def kill_with_ranks(launcher):
     """All at once: a launcher that lives on would end its ranks by itself, and they would save."""
     os.kill(launcher.pid, signal.SIGSTOP)
+    while state_of(launcher.pid) not in "TZ":  # till then it may start another one
+        time.sleep(0.001)
     ranks = children_of(launcher.pid)
     for process in [*ranks, launcher.pid]:
         os.kill(process, signal.SIGKILL)
