@@ -47,6 +47,20 @@ TEST_F(Plan, MemoryIsThatOfTheDryRun) {
   EXPECT_EQ(total(planned.output), total(trained.output));
 }
 
+TEST_F(Plan, Page) {
+  const Outcome found = plan(recipe("gpt3-13b") + "--gpus 64 --gpu h100 --html plan.html");
+  ASSERT_EQ(found.exit_code, 0) << found.output;
+  const Outcome own = plan(recipe("gpt3-13b") + "--as-is --gpus 64 --gpu h100 --html own.html");
+  ASSERT_EQ(own.exit_code, 0) << own.output;
+  for (const char* file : {"plan.html", "own.html"}) {
+    std::ifstream page(dir_ / file);
+    const std::string html{std::istreambuf_iterator<char>(page), {}};
+    EXPECT_NE(html.find("gpt3-13b on 64 h100"), std::string::npos) << file;
+    EXPECT_NE(html.find("id=\"parts\""), std::string::npos) << file;
+    EXPECT_NE(html.find("</html>"), std::string::npos) << file;
+  }
+}
+
 TEST_F(Plan, Clusters) {
   const Outcome outcome = plan(recipe("gpt3-6.7b") + "--gpus 8,16 --gpu h100,a100 --top 1");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

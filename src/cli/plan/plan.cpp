@@ -75,6 +75,7 @@ void add_answer_options(CLI::App& verb, PlanOptions& options) {
       ->type_name("RUN");
   verb.add_option("--write", options.layouts.write, "write the best layout as a recipe of overrides")
       ->type_name("FILE");
+  verb.add_option("--html", options.layouts.html, "write what was found as a page for a browser")->type_name("FILE");
   verb.add_option("--top", options.layouts.shown, "layouts to show")->check(between(1, 100))->capture_default_str();
   verb.add_option("--table", options.table.table, "predict the runs of this CSV file; docs/planning.md has its columns")
       ->type_name("FILE");

@@ -17,6 +17,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "plan/check_run.h"
 #include "plan/search/describe_search.h"
+#include "plan/search/plan_page.h"
 
 namespace megalith::cli {
 
@@ -134,26 +135,33 @@ std::string nearest_that_works(const SearchRequest& request, bool needs_memory) 
              advice);
 }
 
+void write_files(const PlanLayoutsOptions& options, const SearchRequest& request, const SearchResult& result) {
+  if (!options.write.empty()) replace_file(options.write, plan::to_yaml(request, result));
+  if (!options.html.empty()) replace_file(options.html, plan::plan_page(request, result, options.circumstances));
+}
+
+void plan_own_layout(const PlanLayoutsOptions& options, const SearchRequest& request) {
+  const SearchResult result{.possible = 1, .in_bound = 1, .rehearsed = 1, .best = {plan::plan_as_is(request)}};
+  const PlannedLayout& own = result.best[0];
+  std::cout << plan::explain(request, own, options.circumstances);
+  if (own.memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
+    user_error(
+        "this layout needs {}, and {} has {} ({:g} % of it kept free): plan without --as-is to find one that fits",
+        bytes_in_words(static_cast<double>(own.memory.total())), request.cluster.gpu.name,
+        bytes_in_words(static_cast<double>(plan::usable_bytes(request.cluster.gpu, 0))), 100 * request.headroom);
+  write_files(options, request, result);
+}
+
 void plan_one(const PlanLayoutsOptions& options, const SearchRequest& request) {
-  const plan::Circumstances& circumstances = options.circumstances;
-  if (options.as_is) {
-    const PlannedLayout own = plan::plan_as_is(request);
-    std::cout << plan::explain(request, own, circumstances);
-    if (own.memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
-      user_error(
-          "this layout needs {}, and {} has {} ({:g} % of it kept free): plan without --as-is to find one that fits",
-          bytes_in_words(static_cast<double>(own.memory.total())), request.cluster.gpu.name,
-          bytes_in_words(static_cast<double>(plan::usable_bytes(request.cluster.gpu, 0))), 100 * request.headroom);
-    return;
-  }
+  if (options.as_is) return plan_own_layout(options, request);
   const SearchResult result = plan::search_layouts(request);
   if (result.best.empty()) refuse(request, result);
-  std::cout << plan::describe_search(request, result, circumstances);
+  std::cout << plan::describe_search(request, result, options.circumstances);
   if (options.explain)
     std::cout << '\n'
-              << plan::explain(request, result.best[0], circumstances) << '\n'
+              << plan::explain(request, result.best[0], options.circumstances) << '\n'
               << plan::explain_losses(result.best);
-  if (!options.write.empty()) replace_file(options.write, plan::to_yaml(request, result));
+  write_files(options, request, result);
 }
 
 // Doubles the GPUs until the days are enough, then halves the step.
@@ -211,6 +219,7 @@ int plan_check(const PlanLayoutsOptions& options) {
 int plan_layouts(const PlanLayoutsOptions& given) {
   PlanLayoutsOptions options = given;
   check_output_file("--write", options.write.string());
+  check_output_file("--html", options.html.string());
   check_input_file("--hardware", options.hardware.string());
   for (const std::string& file : parts_of(options.rates)) check_input_file("--rates", file);
   const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
@@ -218,7 +227,8 @@ int plan_layouts(const PlanLayoutsOptions& given) {
   const std::vector<int64_t> numbers = numbers_of_gpus(options, run);
   const std::vector<std::string> kinds = parts_of(options.gpu);
   const bool several = numbers.size() * kinds.size() > 1;
-  if (several && !options.write.empty()) user_error("--write is for one number of GPUs of one kind");
+  if (several && !(options.write.empty() && options.html.empty()))
+    user_error("--write and --html are for one number of GPUs of one kind");
   if (options.circumstances.tokens == 0)
     options.circumstances.tokens = static_cast<double>(run.trainer.max_steps) *
                                    static_cast<double>(run.model.global_batch_size * run.model.encoder_seq_length);
@@ -227,7 +237,8 @@ int plan_layouts(const PlanLayoutsOptions& given) {
                         .pinned = pinned_keys(options.config.overrides),
                         .headroom = options.headroom,
                         .most_tensor = options.most_tensor,
-                        .shown = static_cast<size_t>(options.shown)};
+                        .shown = static_cast<size_t>(options.shown),
+                        .finds_front = !options.html.empty()};
   for (const std::string& gpu : kinds) {
     require_planned_precision(run, hardware.accelerator(gpu));
     use_rates(options, hardware.accelerator(gpu), request);

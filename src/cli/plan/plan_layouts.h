@@ -21,6 +21,7 @@ struct PlanLayoutsOptions {
   bool as_is = false;
   bool explain = false;
   std::filesystem::path write;
+  std::filesystem::path html;
   double headroom = 0.03;
   int64_t most_tensor = 0;
   int64_t shown = 10;

@@ -47,6 +47,18 @@ constexpr Ink kPalette[] = {
     {"use-data", 0x0f9aa8, 0x4fd1dc},
     {"use-planned", 0x8b7bd8, 0xb3a6f5},
     {"use-unknown", 0x9aa4af, 0x5f6873},
+    // What the time of a planned step goes into.
+    {"part-compute", 0x2e9e5b, 0x43c17a},
+    {"part-recompute", 0xa3c644, 0xb6d957},
+    {"part-tensor", 0x2563eb, 0x6c9bff},
+    {"part-context", 0x67a3f2, 0xa9c8ff},
+    {"part-imbalance", 0xe06aa8, 0xf59ac9},
+    {"part-bubble", 0xc81e1e, 0xff6b6b},
+    {"part-messages", 0x9a5bd0, 0xc79cf2},
+    {"part-data", 0x0f9aa8, 0x4fd1dc},
+    {"part-optimizer", 0xe0a100, 0xf2c14b},
+    {"part-host", 0xd9480f, 0xff9f6b},
+    {"part-jitter", 0x9aa4af, 0x5f6873},
 };
 
 constexpr std::string_view kRuns[] = {"run0", "run1", "run2", "run3", "run4", "run5"};

@@ -14,15 +14,6 @@ namespace megalith::observe {
 
 namespace {
 
-struct Cards {
-  std::string html = "<dl class=\"facts\">\n";
-
-  void add(const std::string& name, const std::string& value, const std::string& detail = "") {
-    html += fmt::format("<div class=\"fact\"><dt>{}</dt><dd>{}</dd>{}</div>\n", escape_html(name), escape_html(value),
-                        detail.empty() ? "" : "<p>" + escape_html(detail) + "</p>");
-  }
-};
-
 const Point* lowest(const std::vector<Point>& points) {
   const auto found = std::min_element(points.begin(), points.end(), [](const Point& a, const Point& b) {
     return std::isfinite(a.y) && (!std::isfinite(b.y) || a.y < b.y);
@@ -30,7 +21,7 @@ const Point* lowest(const std::vector<Point>& points) {
   return found == points.end() ? nullptr : &*found;
 }
 
-void add_losses(Cards& cards, const RunHistory& history) {
+void add_losses(FactCards& cards, const RunHistory& history) {
   if (const auto loss = history.loss()) {
     const std::vector<Point>& points = history.curve(metric::kTrainLoss).points();
     const size_t window = smoothing_window(points.size());
@@ -45,7 +36,7 @@ void add_losses(Cards& cards, const RunHistory& history) {
   }
 }
 
-void add_progress(Cards& cards, const RunHistory& history) {
+void add_progress(FactCards& cards, const RunHistory& history) {
   if (!history.last_step) return;
   const auto done = static_cast<double>(*history.last_step + 1);
   const auto wanted = history.max_steps();
@@ -55,7 +46,7 @@ void add_progress(Cards& cards, const RunHistory& history) {
   cards.add("Steps", with_commas(done), detail);
 }
 
-void add_speed(Cards& cards, const RunHistory& history) {
+void add_speed(FactCards& cards, const RunHistory& history) {
   const std::vector<double> speeds = sorted_values(throughput_of(history));
   if (!speeds.empty()) {
     const auto of_rank = median(history.curve(metric::kTflopsPerRank));
@@ -76,7 +67,7 @@ void add_speed(Cards& cards, const RunHistory& history) {
   }
 }
 
-void add_time(Cards& cards, const ReportedRun& run) {
+void add_time(FactCards& cards, const ReportedRun& run) {
   const RunHistory& history = run.history;
   if (run.wall_time.total() > 0.0) {
     const auto incidents = run.wall_time.incidents.size();
@@ -99,12 +90,12 @@ void add_time(Cards& cards, const ReportedRun& run) {
 }  // namespace
 
 std::string headline_cards(const ReportedRun& run) {
-  Cards cards;
+  FactCards cards;
   add_losses(cards, run.history);
   add_progress(cards, run.history);
   add_speed(cards, run.history);
   add_time(cards, run);
-  return cards.html + "</dl>\n";
+  return cards.to_html();
 }
 
 }  // namespace megalith::observe

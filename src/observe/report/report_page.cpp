@@ -8,25 +8,14 @@
 #include "core/metric_names.h"
 #include "core/process/version.h"
 #include "core/words.h"
-#include "observe/draw/palette.h"
 #include "observe/draw/svg/svg_plot.h"
 #include "observe/report/html.h"
 #include "observe/report/report_compare.h"
 #include "observe/report/report_facts.h"
-#include "report_css.h"
-#include "report_js.h"
 
 namespace megalith::observe {
 
 namespace {
-
-constexpr std::string_view kPolicy =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
-
-std::string style() {
-  return ":root{color-scheme:light dark;" + css_variables(false) + "}\n" + "@media (prefers-color-scheme:dark){:root{" +
-         css_variables(true) + "}}\n" + std::string(kReportCss);
-}
 
 // "2026-01-31 12:34:56"
 std::string moment_of(double seconds_since_epoch) {
@@ -172,25 +161,17 @@ std::string configs(const std::vector<ReportedRun>& runs) {
 }  // namespace
 
 std::string report_page(const std::vector<ReportedRun>& runs, const std::vector<Picture>& pictures) {
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<title>{} - Megalith</title>\n"
-      "<link rel=\"icon\" href=\"data:,\">\n<style>\n{}</style>\n</head>\n<body>\n<main>\n",
-      kPolicy, escape_html(title_of(runs)), style());
-  html += header(runs);
-  html += runs.size() == 1 ? headline_cards(runs.front()) : comparison_table(runs);
-  html += warnings(runs) + sections(pictures);
+  std::string body = header(runs);
+  body += runs.size() == 1 ? headline_cards(runs.front()) : comparison_table(runs);
+  body += warnings(runs) + sections(pictures);
   if (runs.size() == 1) {
-    html += "<div class=\"stack\">\n" + incident_table(runs.front().wall_time) + span_table(runs.front().history) +
+    body += "<div class=\"stack\">\n" + incident_table(runs.front().wall_time) + span_table(runs.front().history) +
             "</div>\n";
   }
-  html += configs(runs);
-  html += fmt::format(
-      "<footer>Made by megalith report run ({}) from the logs in "
-      "{}.</footer>\n</main>\n<script>\n{}</script>\n</body>\n</html>\n",
-      program_version(), runs.size() == 1 ? "the run's directory" : "the runs' directories", kReportJs);
-  return html;
+  body += configs(runs);
+  return html_page(title_of(runs), body,
+                   fmt::format("Made by megalith report run ({}) from the logs in {}.", program_version(),
+                               runs.size() == 1 ? "the run's directory" : "the runs' directories"));
 }
 
 }  // namespace megalith::observe

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 #include "core/words.h"
 #include "observe/draw/text_table.h"
+#include "plan/search/layout_facts.h"
 
 namespace megalith::plan {
 
@@ -16,53 +16,6 @@ namespace {
 constexpr double kCheckpointBytes = 14;
 // A copy between host and GPU reaches this share of the link.
 constexpr double kHostShare = 0.8;
-
-struct NamedPart {
-  const char* name;
-  double StepParts::*seconds;
-};
-constexpr std::array kParts{NamedPart{"compute", &StepParts::compute},
-                            NamedPart{"recompute", &StepParts::recompute},
-                            NamedPart{"tensor-parallel collectives", &StepParts::tensor},
-                            NamedPart{"context-parallel collectives", &StepParts::context},
-                            NamedPart{"imbalance of stages", &StepParts::imbalance},
-                            NamedPart{"pipeline bubble", &StepParts::bubble},
-                            NamedPart{"messages between stages", &StepParts::messages},
-                            NamedPart{"data-parallel collectives", &StepParts::data},
-                            NamedPart{"optimizer", &StepParts::optimizer},
-                            NamedPart{"host", &StepParts::host},
-                            NamedPart{"jitter", &StepParts::jitter}};
-
-const char* word_of(config::Granularity granularity) {
-  if (granularity == config::Granularity::none) return "none";
-  return granularity == config::Granularity::full ? "full" : "selective";
-}
-
-std::string short_name(const Candidate& candidate) {
-  const parallel::Layout& l = candidate.layout;
-  std::string text = fmt::format("t{} p{}", l.tensor, l.pipeline);
-  if (l.chunks > 1) text += fmt::format(" v{}", l.chunks);
-  if (l.split.counts_embedding || l.split.counts_loss) text += '+';
-  if (l.context > 1) text += fmt::format(" c{}", l.context);
-  text += fmt::format(" d{}", l.data);
-  if (l.shards_weights) text += " fsdp";
-  return text + fmt::format(" b{}", candidate.micro_batch);
-}
-
-double tokens_of_step(const RunFeatures& run) {
-  return static_cast<double>(run.global_batch) * static_cast<double>(run.model.length);
-}
-
-double mfu(const RunFeatures& run, double seconds) {
-  const double flops = run.model.flops_per_sample() * static_cast<double>(run.global_batch);
-  const double peak = (run.fp8 ? *run.gpu.fp8_tflops : run.gpu.bf16_tflops) * 1e12;
-  return flops / seconds / static_cast<double>(run.gpus) / peak;
-}
-
-double parameters(const ModelShape& m) {
-  return static_cast<double>(m.layers) * m.layer_weights() +
-         static_cast<double>(m.vocabulary * m.hidden) * (m.tied ? 1 : 2);
-}
 
 std::string share(double part, double whole) {
   return fmt::format("{:.1f}", 100 * part / whole);
@@ -77,7 +30,7 @@ observe::TextRow row_of(const PlannedLayout& layout, double best) {
           share(mfu(layout.features, step), 1),
           bytes_in_words(static_cast<double>(layout.memory.total())),
           std::to_string(layout.worst_stage),
-          word_of(layout.candidate.recompute),
+          std::string(word_of(layout.candidate.recompute)),
           share(p.bubble + p.imbalance, step),
           share(p.tensor, step),
           share(p.context, step),
@@ -185,9 +138,9 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
       layout.candidate.micro_batch, word_of(layout.candidate.recompute), step,
       with_commas(tokens_of_step(layout.features) / step), 100 * mfu(layout.features, step));
   std::vector<observe::TextRow> rows;
-  for (const NamedPart& part : kParts) {
+  for (const NamedPart& part : kNamedParts) {
     const double seconds = layout.parts.*part.seconds;
-    rows.push_back({part.name, fmt::format("{:.2f}", 1000 * seconds), share(seconds, step)});
+    rows.push_back({std::string(part.name), fmt::format("{:.2f}", 1000 * seconds), share(seconds, step)});
   }
   rows.push_back({"step", fmt::format("{:.2f}", 1000 * step), "100.0"});
   text += observe::plain_table({"part of a step", "ms", "%"}, rows) + "\n";
@@ -220,8 +173,8 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
 std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
   std::vector<observe::TextRow> rows;
   for (size_t i = 1; i < layouts.size(); ++i) {
-    const NamedPart* worst = &kParts[0];
-    for (const NamedPart& part : kParts) {
+    const NamedPart* worst = &kNamedParts[0];
+    for (const NamedPart& part : kNamedParts) {
       if (layouts[i].parts.*part.seconds - layouts[0].parts.*part.seconds >
           layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)
         worst = &part;
@@ -229,7 +182,7 @@ std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
     rows.push_back(
         {short_name(layouts[i].candidate), fmt::format("{:+.1f}", 1000 * (layouts[i].seconds() - layouts[0].seconds())),
          fmt::format("{:+.1f}", 1000 * (layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)),
-         worst->name});
+         std::string(worst->name)});
   }
   if (rows.empty()) return {};
   return observe::plain_table({"against the best, ms a step", "all", "most of it", "on"}, rows);

@@ -35,6 +35,7 @@ constexpr size_t kJudged = 16;
 struct Scored {
   Candidate candidate;
   double seconds = 0.0;
+  double least_bytes = 0.0;  // the bound of its memory
 };
 
 // Sizes that divide `number`, none above `most`.
@@ -178,8 +179,9 @@ class Enumeration {
   void score(const Candidate& candidate) {
     ++possible_;
     const RunFeatures features = clock_.features_of(candidate);
-    if (memory_bound(features, least_layers_of_chunk(candidate.layout)) > usable_) return;
-    scored_.push_back({candidate, clock_.quick(candidate, features).total()});
+    const double bound = memory_bound(features, least_layers_of_chunk(candidate.layout));
+    if (bound > usable_) return;
+    scored_.push_back({candidate, clock_.quick(candidate, features).total(), bound});
   }
 
   int64_t least_layers_of_chunk(const Layout& layout) const {
@@ -265,6 +267,24 @@ std::vector<Scored> own_layout(const SearchRequest& request) {
   return {{.candidate = own}};
 }
 
+// Of candidates by rising time, those whose bound is below that of every faster one.
+std::vector<Scored> smaller_ones(const std::vector<Scored>& candidates) {
+  std::vector<Scored> found;
+  for (const Scored& candidate : candidates) {
+    if (found.empty() || candidate.least_bytes < found.back().least_bytes) found.push_back(candidate);
+  }
+  return found;
+}
+
+// `layouts` by rising time.
+std::vector<PlannedLayout> front_of(const std::vector<PlannedLayout>& layouts) {
+  std::vector<PlannedLayout> front;
+  for (const PlannedLayout& layout : layouts) {
+    if (front.empty() || layout.memory.total() < front.back().memory.total()) front.push_back(layout);
+  }
+  return front;
+}
+
 bool same_layout(const PlannedLayout& a, const PlannedLayout& b) {
   return a.candidate.layout == b.candidate.layout && a.candidate.micro_batch == b.candidate.micro_batch &&
          a.candidate.recompute == b.candidate.recompute;
@@ -310,12 +330,18 @@ SearchResult search_layouts(const SearchRequest& request) {
     begin = end;
     result.rehearsed = static_cast<int64_t>(end);
   }
-  for (PlannedLayout& own : planned(request, clock, own_layout(request))) {
+  std::vector<Scored> more = own_layout(request);
+  if (request.finds_front) {
+    const std::vector<Scored> smaller = smaller_ones(candidates);
+    more.insert(more.end(), smaller.begin(), smaller.end());
+  }
+  for (PlannedLayout& other : planned(request, clock, more)) {
     const bool known = std::any_of(result.best.begin(), result.best.end(),
-                                   [&](const PlannedLayout& layout) { return same_layout(layout, own); });
-    if (!known && own.memory.total() <= usable) result.best.push_back(std::move(own));
+                                   [&](const PlannedLayout& layout) { return same_layout(layout, other); });
+    if (!known && other.memory.total() <= usable) result.best.push_back(std::move(other));
   }
   sort_by_time(result.best);
+  if (request.finds_front) result.front = front_of(result.best);
   if (result.best.size() > request.shown) result.best.resize(request.shown);
   if (!result.best.empty()) rehearse_whole_step(request, result.best[0]);
   return result;

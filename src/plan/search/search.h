@@ -20,6 +20,7 @@ struct SearchRequest {
   double headroom = 0.03;             // share of a GPU's memory that stays free
   int64_t most_tensor = 0;            // 0: the GPUs of a scale-up domain
   size_t shown = 10;
+  bool finds_front = false;  // slower layouts that need less memory, too
   Constants constants = fitted_constants();
   Rates rates = Rates::of_h200();
   cost::Accelerator rates_of = cost::Hardware().accelerator("h200");
@@ -42,6 +43,8 @@ struct SearchResult {
   int64_t in_bound = 0;  // of those, that the bound of memory leaves
   int64_t rehearsed = 0;
   std::vector<PlannedLayout> best;  // fastest first; empty where none fits
+  // Where it was asked for: those than which no other that was rehearsed is both faster and smaller, fastest first.
+  std::vector<PlannedLayout> front;
   // Where none fits: the one that needs least, of those rehearsed.
   std::vector<PlannedLayout> smallest;
 };

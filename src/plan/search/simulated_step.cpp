@@ -40,8 +40,8 @@ struct Messages {
   double visit = 0.0;  // beside each forward and each backward
 };
 
-double pipeline_seconds(const parallel::Layout& layout, const ChunkTimes& times, int64_t micro_batches,
-                        const Messages& messages) {
+StepTimeline timeline(const parallel::Layout& layout, const ChunkTimes& times, int64_t micro_batches,
+                      const Messages& messages) {
   const auto duration = [&](int64_t stage, const Action& action) {
     if (action.kind == ActionKind::send_receive) return messages.message;
     if (!parallel::is_compute(action)) return 0.0;
@@ -55,7 +55,14 @@ double pipeline_seconds(const parallel::Layout& layout, const ChunkTimes& times,
         return times.backward[chunk] / 2 + messages.visit / 2;
     }
   };
-  return simulate(parallel::pipeline_schedules(layout, micro_batches), {.duration = duration}).duration;
+  StepTimeline result{.schedules = parallel::pipeline_schedules(layout, micro_batches)};
+  result.simulation = simulate(result.schedules, {.duration = duration});
+  return result;
+}
+
+double pipeline_seconds(const parallel::Layout& layout, const ChunkTimes& times, int64_t micro_batches,
+                        const Messages& messages) {
+  return timeline(layout, times, micro_batches, messages).simulation.duration;
 }
 
 // Beyond some micro batches, each adds the same.
@@ -80,7 +87,16 @@ double slowest_stage(const parallel::Layout& layout, const ChunkTimes& times) {
   return slowest;
 }
 
+Messages messages_of(const RunFeatures& run, const Constants& constants) {
+  return {.message = message_time(run, constants), .visit = constants.visit_s / 2};
+}
+
 }  // namespace
+
+StepTimeline simulated_pipeline(const RunFeatures& run, const parallel::Layout& layout, const Constants& constants,
+                                const BlockTimes& blocks, int64_t micro_batches) {
+  return timeline(layout, chunk_times(layout, run.model.layers, blocks), micro_batches, messages_of(run, constants));
+}
 
 StepParts simulated_step(const RunFeatures& run, const parallel::Layout& layout, const Constants& constants,
                          const BlockTimes& blocks) {
@@ -89,8 +105,7 @@ StepParts simulated_step(const RunFeatures& run, const parallel::Layout& layout,
   const ChunkTimes times = chunk_times(layout, run.model.layers, blocks);
   const int64_t m = run.micro_batches();
   const double silent = extrapolated(layout, times, m, {});
-  const double whole =
-      extrapolated(layout, times, m, {.message = message_time(run, constants), .visit = constants.visit_s / 2});
+  const double whole = extrapolated(layout, times, m, messages_of(run, constants));
   parts.bubble = std::max(0.0, silent - static_cast<double>(m) * slowest_stage(layout, times));
   parts.messages = std::max(0.0, whole - silent);
   parts.jitter = 0.0;

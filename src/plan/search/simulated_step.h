@@ -2,6 +2,7 @@
 
 #include "parallel/layout.h"
 #include "plan/step_time/step_time.h"
+#include "plan/step_timeline.h"
 
 namespace megalith::plan {
 
@@ -9,5 +10,9 @@ namespace megalith::plan {
 // their own durations, the messages between them, and a visit's overhead. The rest is as step_time() has it.
 StepParts simulated_step(const RunFeatures& run, const parallel::Layout& layout, const Constants& constants,
                          const BlockTimes& blocks);
+
+// Its pipeline, with so many micro batches.
+StepTimeline simulated_pipeline(const RunFeatures& run, const parallel::Layout& layout, const Constants& constants,
+                                const BlockTimes& blocks, int64_t micro_batches);
 
 }  // namespace megalith::plan

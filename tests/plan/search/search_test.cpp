@@ -149,6 +149,24 @@ TEST(Search, ShowsNoLayoutTwice) {
   }
 }
 
+TEST(Search, NothingOnTheFrontIsBeatenInTimeAndMemory) {
+  SearchRequest request = planned_recipe("gpt3-13b", 64, "h100");
+  const SearchResult plain = search_layouts(request);
+  EXPECT_TRUE(plain.front.empty());
+  request.finds_front = true;
+  const SearchResult found = search_layouts(request);
+  ASSERT_GT(found.front.size(), 3U);
+  EXPECT_DOUBLE_EQ(found.front[0].seconds(), plain.best[0].seconds());
+  for (size_t i = 1; i < found.front.size(); ++i) {
+    EXPECT_GT(found.front[i].seconds(), found.front[i - 1].seconds());
+    EXPECT_LT(found.front[i].memory.total(), found.front[i - 1].memory.total());
+  }
+  // The least that any layout needs, of those that are not slow for nothing.
+  EXPECT_LT(found.front.back().memory.total(), plain.best.back().memory.total() / 2);
+  for (const PlannedLayout& layout : found.front)
+    EXPECT_EQ(layout.memory.total(), rehearsed_bytes(request, layout.candidate));
+}
+
 TEST(Search, IsNoSlowerThanTheRecipe) {
   for (const auto& [recipe, gpus] : {std::pair{"gpt3-6.7b", 16}, {"llama3.1-8b", 64}, {"llama3.1-70b", 128}}) {
     const SearchRequest request = planned_recipe(recipe, gpus, "h200", {"model.global_batch_size=512"});
