@@ -18,6 +18,8 @@ constexpr size_t kNeighbours = 3;
 constexpr double kOtherForm = 1.0;
 constexpr double kNearest = 0.01;  // keeps weights finite
 constexpr double kKernelStart = 3e-6;
+// What took no longer was mostly start, and tells no rate.
+constexpr double kMostlyStart = 3 * kKernelStart;
 constexpr double kMicro = 1e-6;
 
 struct Shape {
@@ -59,6 +61,10 @@ double number(const Csv& csv, const Csv::Record& record, std::string_view column
 
 }  // namespace
 
+bool is_fp8(const std::string& shape) {
+  return shape.starts_with("e4m3") || shape.starts_with("e5m2");
+}
+
 void Rates::add(std::string_view text, const std::string& file) {
   const Csv csv = parse_csv(text, file);
   for (const char* column : {"operation", "shape", "microseconds", "flops", "bytes"}) {
@@ -77,6 +83,7 @@ void Rates::add(std::string_view text, const std::string& file) {
       of_operation.push_back({.shape = shape,
                               .form = std::move(sizes.form),
                               .log_sizes = std::move(sizes.log_sizes),
+                              .fp8 = is_fp8(shape),
                               .work = work,
                               .seconds = seconds});
     } else {
@@ -88,34 +95,42 @@ void Rates::add(std::string_view text, const std::string& file) {
 OperationTime Rates::time_of(const std::string& operation, const ops::OpCost& cost) const {
   const auto found = rates_.find(operation);
   if (found == rates_.end()) return {};
+  const std::vector<Rate>& measured = found->second;
+  const auto same =
+      std::find_if(measured.begin(), measured.end(), [&](const Rate& rate) { return rate.shape == cost.shape; });
+  if (same != measured.end()) return {same->seconds, Known::measured};
+  const bool fp8 = is_fp8(cost.shape);
+  const bool has_format =
+      std::any_of(measured.begin(), measured.end(), [&](const Rate& rate) { return rate.fp8 == fp8; });
   const Shape shape = shape_of(cost.shape);
-  struct Neighbour {
-    double distance;
-    double seconds_of_work;
-  };
-  std::vector<Neighbour> neighbours;
-  for (const Rate& rate : found->second) {
-    if (rate.shape == cost.shape) return {rate.seconds, Known::measured};
-    if (rate.work <= 0) continue;
+  std::vector<std::pair<double, const Rate*>> neighbours;  // by distance
+  for (const Rate& rate : measured) {
+    if (has_format && rate.fp8 != fp8) continue;
     double distance = rate.form == shape.form ? 0.0 : kOtherForm;
     for (size_t i = 0; i < std::min(shape.log_sizes.size(), rate.log_sizes.size()); ++i)
       distance += std::pow(shape.log_sizes[i] - rate.log_sizes[i], 2);
-    neighbours.push_back({distance, rate.seconds / rate.work});
+    neighbours.emplace_back(distance, &rate);
   }
+  std::stable_sort(neighbours.begin(), neighbours.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const double work = work_of(cost.flops, cost.bytes);
-  // What hardly does anything takes the time to start it.
-  if (neighbours.empty()) return {found->second.front().seconds, Known::interpolated};
-  const size_t kept = std::min(kNeighbours, neighbours.size());
-  std::partial_sort(neighbours.begin(), neighbours.begin() + static_cast<std::ptrdiff_t>(kept), neighbours.end(),
-                    [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
+  const Rate& nearest = *neighbours.front().second;
+  std::erase_if(neighbours, [](const auto& neighbour) {
+    return neighbour.second->work <= 0 || neighbour.second->seconds <= kMostlyStart;
+  });
+  if (neighbours.empty()) {
+    const double more = nearest.work > 0 ? std::max(1.0, work / nearest.work) : 1.0;
+    return {nearest.seconds * more, Known::interpolated, !has_format};
+  }
   double weights = 0.0;
   double sum = 0.0;
-  for (size_t i = 0; i < kept; ++i) {
-    const double weight = 1 / (neighbours[i].distance + kNearest);
+  for (size_t i = 0; i < std::min(kNeighbours, neighbours.size()); ++i) {
+    const auto& [distance, rate] = neighbours[i];
+    const double weight = 1 / (distance + kNearest);
     weights += weight;
-    sum += weight * neighbours[i].seconds_of_work;
+    sum += weight * rate->seconds / rate->work;
   }
-  return {std::max(kKernelStart, work * sum / weights), Known::interpolated};
+  return {std::max(kKernelStart, work * sum / weights), Known::interpolated, !has_format};
 }
 
 Rates Rates::of_h200() {

@@ -15,7 +15,11 @@ enum class Known { measured, interpolated, assumed };
 struct OperationTime {
   double seconds = 0.0;
   Known known = Known::assumed;
+  bool of_other_format = false;  // what it is taken from computes with 16 bits, and this with 8, or the other way round
 };
+
+// Whether operands are bytes, of an operation's shape.
+bool is_fp8(const std::string& shape);
 
 // How fast one kind of GPU runs Megalith's operations: what `bench step --csv` wrote. An operation of a shape that was
 // measured takes that time; another the rate of the nearest shapes of its kind.
@@ -25,7 +29,7 @@ class Rates {
   void add(std::string_view csv, const std::string& file);
   bool empty() const { return rates_.empty(); }
 
-  // Seconds are 0 where no such operation was measured.
+  // Seconds are 0 where no such operation was measured. Operands of the same format come first.
   OperationTime time_of(const std::string& operation, const ops::OpCost& cost) const;
 
   // What ships, of an H200.
@@ -36,6 +40,7 @@ class Rates {
     std::string shape;
     std::string form;  // the shape without its sizes
     std::vector<double> log_sizes;
+    bool fp8 = false;   // its operands
     double work = 0.0;  // FLOPs, or bytes where there are none
     double seconds = 0.0;
     int64_t files = 1;  // that the mean is over

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 
 #include "core/file.h"
 #include "expect_error.h"
@@ -36,6 +37,26 @@ TEST(Rates, AnotherTakesTheRateOfItsNeighbours) {
   EXPECT_EQ(rates.time_of("norm", {.bytes = 1e9, .shape = "bf16 (10, 10)"}).seconds, 0.0);
 }
 
+TEST(Rates, FormatsOfOperandsAreKeptApart) {
+  const Rates rates = rates_of(
+      "gemm,bf16 100x200x300 nt,5,1000,1e9,1e6\n"
+      "gemm,e4m3 100x200x300 nt,5,500,1e9,1e6\n");
+  const OperationTime wide = rates.time_of("gemm", {.flops = 1e9, .shape = "bf16 100x200x301 nt"});
+  EXPECT_NEAR(wide.seconds, 1000e-6, 1e-9);
+  EXPECT_FALSE(wide.of_other_format);
+  EXPECT_NEAR(rates.time_of("gemm", {.flops = 1e9, .shape = "e5m2*e4m3 100x200x301 nt"}).seconds, 500e-6, 1e-9);
+  const Rates only_bf16 = rates_of("gemm,bf16 100x200x300 nt,5,1000,1e9,1e6\n");
+  EXPECT_TRUE(only_bf16.time_of("gemm", {.flops = 1e9, .shape = "e4m3 100x200x300 nt"}).of_other_format);
+}
+
+// Nothing follows from 3 us for 8 bytes about what 200 kB take.
+TEST(Rates, WhatIsMostlyStartTellsNoRate) {
+  const Rates rates = rates_of(
+      "update_scales,i32 (1),1,3.5,0,8\n"
+      "update_scales,i32 (24),1,3.8,0,196800\n");
+  EXPECT_NEAR(rates.time_of("update_scales", {.bytes = 98400, .shape = "i32 (12)"}).seconds, 3.8e-6, 1e-12);
+}
+
 TEST(Rates, SeveralFilesAreAveraged) {
   Rates rates = rates_of("sum,f32 (1),1,10,0,4\n");
   rates.add(kColumns + "sum,f32 (1),1,20,0,4\n", "other.csv");
@@ -58,7 +79,8 @@ struct Measured {
   const char* recipe;
   std::vector<std::string> overrides;
   double seconds;
-  double left_out;  // largest error without its own file
+  double left_out;           // largest error without its own file
+  double fp8_seconds = 0.0;  // 0: not measured
 };
 
 const std::vector<Measured>& measured_models() {
@@ -68,24 +90,27 @@ const std::vector<Measured>& measured_models() {
        {"model.micro_batch_size=64", "model.global_batch_size=64", "model.encoder_seq_length=1024"},
        0.10622,
        0.12},
-      {"gpt3-1.3b", "gpt3-1.3b", {"model.micro_batch_size=16", "model.global_batch_size=16"}, 0.47418, 0.06},
-      {"gpt3-6.7b", "gpt3-6.7b", {"model.micro_batch_size=4", "model.global_batch_size=4"}, 0.59163, 0.06},
+      {"gpt3-1.3b", "gpt3-1.3b", {"model.micro_batch_size=16", "model.global_batch_size=16"}, 0.47418, 0.06, 0.33898},
+      {"gpt3-6.7b", "gpt3-6.7b", {"model.micro_batch_size=4", "model.global_batch_size=4"}, 0.59163, 0.06, 0.39569},
       {"gpt3-175b-2l",
        "gpt3-175b",
        {"model.micro_batch_size=4", "model.global_batch_size=4", "model.num_layers=2"},
        0.34673,
-       0.06},
+       0.06,
+       0.23462},
       {"llama3.1-8b-16l",
        "llama3.1-8b",
        {"model.micro_batch_size=1", "model.global_batch_size=1", "model.num_layers=16",
         "model.activations_checkpoint_granularity=selective"},
        0.40168,
-       0.06}};
+       0.06,
+       0.30168}};
   return kModels;
 }
 
-SearchRequest on_one_h200(const Measured& model) {
-  std::vector<std::string> overrides{"model.fp8=false",
+SearchRequest on_one_h200(const Measured& model, bool fp8 = false) {
+  std::vector<std::string> overrides{fp8 ? "model.fp8=true" : "model.fp8=false",
+                                     fp8 ? "model.fp8_hybrid=true" : "model.fp8_hybrid=false",
                                      "model.hidden_dropout=0",
                                      "model.attention_dropout=0",
                                      "model.wrap_with_zero=false",
@@ -102,8 +127,40 @@ SearchRequest on_one_h200(const Measured& model) {
 TEST(Rates, ModelsThatWereMeasured) {
   for (const Measured& model : measured_models()) {
     const double error = plan_as_is(on_one_h200(model)).seconds() / model.seconds - 1;
+    std::cout << model.file << ": " << 100 * error << " %\n";
     EXPECT_LT(std::abs(error), 0.03) << model.file;
     RecordProperty(model.file, std::to_string(error));
+  }
+}
+
+TEST(Rates, ModelsThatWereMeasuredInFp8) {
+  for (const Measured& model : measured_models()) {
+    if (model.fp8_seconds == 0) continue;
+    const double error = plan_as_is(on_one_h200(model, true)).seconds() / model.fp8_seconds - 1;
+    std::cout << model.file << " in fp8: " << 100 * error << " %\n";
+    EXPECT_LT(std::abs(error), 0.03) << model.file;
+  }
+}
+
+// What the constants of fp8 among other kernels were not chosen by.
+TEST(Rates, AModelWithScalesOfTheTensorAtHand) {
+  Measured model = measured_models()[1];
+  model.overrides.emplace_back("model.fp8_recipe=tensorwise");
+  EXPECT_NEAR(plan_as_is(on_one_h200(model, true)).seconds() / 0.36060, 1.0, 0.03);
+}
+
+TEST(Rates, Fp8ModelsWhoseOwnFileIsLeftOut) {
+  for (const Measured& left_out : measured_models()) {
+    if (left_out.fp8_seconds == 0) continue;
+    SearchRequest request = on_one_h200(left_out, true);
+    request.rates = {};
+    for (const Measured& other : measured_models()) {
+      const std::string file = std::string("bench/results/2026-11-19-h200/") + other.file + "-fp8.csv";
+      if (other.fp8_seconds > 0 && other.file != left_out.file) request.rates.add(read_text(in_repository(file)), file);
+    }
+    const double error = plan_as_is(request).seconds() / left_out.fp8_seconds - 1;
+    std::cout << left_out.file << " in fp8, left out: " << 100 * error << " %\n";
+    EXPECT_LT(std::abs(error), left_out.left_out) << left_out.file;
   }
 }
 
@@ -116,6 +173,7 @@ TEST(Rates, ModelsWhoseOwnFileIsLeftOut) {
       if (other.file != left_out.file) request.rates.add(read_text(in_repository(file)), file);
     }
     const double error = plan_as_is(request).seconds() / left_out.seconds - 1;
+    std::cout << left_out.file << ", left out: " << 100 * error << " %\n";
     EXPECT_LT(std::abs(error), left_out.left_out) << left_out.file;
   }
 }
