@@ -98,5 +98,29 @@ TEST_F(Plan, Refusals) {
   expect_refused("--table runs.csv", "runs.csv, line 2, column layers: 'x' is not a whole number from 1");
 }
 
+TEST_F(Plan, NamesTheNearestThatWorks) {
+  // 32 layers, 32 heads and 1,024 samples have nothing to be cut by 125.
+  expect_refused(recipe("gpt3-6.7b") + "--gpus 1000", "1024 GPUs work; model.global_batch_size=1000 works");
+  expect_refused(recipe("gpt3-6.7b") + "--gpus 64 model.tensor_model_parallel_size=3",
+                 "it works if model.tensor_model_parallel_size may change");
+  expect_refused(recipe("gpt3-13b") + "--gpus 1 model.global_batch_size=8", "fits its 77.21 GiB: 4 GPUs work");
+  expect_refused(recipe("gpt3-6.7b") + "--as-is --gpus 16 --gpu a100-40 model.micro_batch_size=64",
+                 "model.micro_batch_size=2 model.activations_checkpoint_granularity=none fits, with 31.70 GiB");
+  const Outcome smaller =
+      plan(recipe("gpt3-6.7b") +
+           "--as-is --gpus 16 --gpu a100-40 model.micro_batch_size=2 model.activations_checkpoint_granularity=none");
+  EXPECT_EQ(smaller.exit_code, 0) << smaller.output;
+}
+
+TEST_F(Plan, LeavesNoOptionUnheeded) {
+  expect_refused(recipe("gpt3-6.7b") + "--gpu ''", "--gpu is empty");
+  expect_refused(recipe("gpt3-6.7b") + "--out x.csv", "--out is for --table");
+  expect_refused(recipe("gpt3-6.7b") + "--constants x.csv", "--constants is for --table");
+  expect_refused(recipe("gpt3-6.7b") + "--deadline 3 --write x.yaml", "--write cannot be beside --deadline");
+  expect_refused(recipe("gpt3-6.7b") + "--deadline 3 --gpus 8", "--gpus cannot be beside --deadline");
+  expect_refused("--table x.csv --as-is", "--as-is is of a recipe");
+  expect_refused("--check x --html x.html", "--html is of a recipe");
+}
+
 }  // namespace
 }  // namespace megalith::cli::testing

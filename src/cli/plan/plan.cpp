@@ -16,7 +16,42 @@ struct PlanOptions {
   PlanTableOptions table;
 };
 
+// Options that this way to ask does not heed would be left out silently.
+void refuse_options(const char* why, const std::vector<std::pair<const char*, bool>>& given) {
+  for (const auto& [name, is_given] : given) {
+    if (is_given) user_error("{} {}: leave it out", name, why);
+  }
+}
+
+void check_combination(const PlanOptions& options) {
+  const PlanLayoutsOptions& l = options.layouts;
+  const bool of_table = !options.table.table.empty();
+  if (!of_table)
+    refuse_options("is for --table",
+                   {{"--out", !options.table.predictions.empty()}, {"--constants", !options.table.constants.empty()}});
+  const std::vector<std::pair<const char*, bool>> answers{{"--write", !l.write.empty()},
+                                                          {"--html", !l.html.empty()},
+                                                          {"--as-is", l.as_is},
+                                                          {"--explain", l.explain},
+                                                          {"--deadline", l.deadline_days > 0}};
+  if (of_table) {
+    refuse_options("is of a recipe, and --table predicts its own runs", answers);
+    refuse_options("says nothing of --table's runs", {{"--gpus", !l.gpus.empty()}, {"--check", !l.check.empty()}});
+  }
+  if (!l.check.empty()) {
+    refuse_options("is of a recipe, and --check takes the run as it trained", answers);
+    refuse_options("is known of the run that --check reads", {{"--gpus", !l.gpus.empty()}});
+  }
+  if (l.deadline_days > 0)
+    refuse_options("cannot be beside --deadline, which only looks for a number of GPUs", {{"--gpus", !l.gpus.empty()},
+                                                                                          {"--write", !l.write.empty()},
+                                                                                          {"--html", !l.html.empty()},
+                                                                                          {"--as-is", l.as_is},
+                                                                                          {"--explain", l.explain}});
+}
+
 int run_plan(const PlanOptions& options) {
+  check_combination(options);
   if (!options.table.table.empty()) {
     if (!options.layouts.config.files.empty())
       user_error("--table predicts its own runs: give it or a recipe, not both");

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/paths.h"
+#include "cli/plan/nearest_plan.h"
 #include "cli/verbs.h"
 #include "config/derived.h"
 #include "config/load.h"
@@ -88,53 +89,6 @@ void use_rates(const PlanLayoutsOptions& options, const cost::Accelerator& gpu, 
   request.rates_of = gpu;
 }
 
-// Fewer GPUs than asked, by sixteenths, and the doubles of what was asked.
-std::vector<int64_t> other_numbers(const SearchRequest& request, bool needs_memory) {
-  constexpr int64_t kSteps = 16;
-  const int64_t node = request.cluster.gpus_per_node();
-  std::vector<int64_t> numbers;
-  for (int64_t step = kSteps - 1; step > 0 && !needs_memory && request.cluster.gpus > node; --step)
-    numbers.push_back(std::max(node, request.cluster.gpus * step / kSteps / node * node));
-  for (int64_t factor = 2; factor <= 64; factor *= 2) numbers.push_back(request.cluster.gpus * factor);
-  return numbers;
-}
-
-// With other GPUs or another batch: the first that works, in words; empty where none was found.
-std::string nearest_that_works(const SearchRequest& request, bool needs_memory) {
-  SearchRequest tried = request;
-  tried.shown = 1;
-  const auto works = [&] { return !plan::search_layouts(tried).best.empty(); };
-  for (const int64_t gpus : other_numbers(request, needs_memory)) {
-    tried.cluster.gpus = gpus;
-    if (works()) return fmt::format("{} GPUs work", gpus);
-  }
-  tried.cluster.gpus = request.cluster.gpus;
-  for (int64_t factor = 2; factor <= 64; factor *= 2) {
-    tried.run.model.global_batch_size = request.run.model.global_batch_size * factor;
-    if (works()) return fmt::format("model.global_batch_size={} works", tried.run.model.global_batch_size);
-  }
-  return {};
-}
-
-[[noreturn]] void refuse(const SearchRequest& request, const SearchResult& result) {
-  const std::string nearest = nearest_that_works(request, result.possible > 0);
-  const std::string advice =
-      nearest.empty()
-          ? "neither more GPUs nor a larger batch helps: release keys that are pinned, or use a smaller model"
-          : nearest;
-  if (result.possible == 0)
-    user_error("no layout divides a batch of {} and {} layers over {} GPUs: {}", request.run.model.global_batch_size,
-               request.run.model.num_layers, request.cluster.gpus, advice);
-  const int64_t usable = plan::usable_bytes(request.cluster.gpu, request.headroom);
-  user_error("none of {} layouts on {} {} fits its {}{}: {}", result.possible, request.cluster.gpus,
-             request.cluster.gpu.name, bytes_in_words(static_cast<double>(usable)),
-             result.smallest.empty()
-                 ? std::string()
-                 : fmt::format(" (the least of those rehearsed needs {})",
-                               bytes_in_words(static_cast<double>(result.smallest[0].memory.total()))),
-             advice);
-}
-
 void write_files(const PlanLayoutsOptions& options, const SearchRequest& request, const SearchResult& result) {
   if (!options.write.empty()) replace_file(options.write, plan::to_yaml(request, result));
   if (!options.html.empty()) replace_file(options.html, plan::plan_page(request, result, options.circumstances));
@@ -142,13 +96,9 @@ void write_files(const PlanLayoutsOptions& options, const SearchRequest& request
 
 void plan_own_layout(const PlanLayoutsOptions& options, const SearchRequest& request) {
   const SearchResult result{.possible = 1, .in_bound = 1, .rehearsed = 1, .best = {plan::plan_as_is(request)}};
-  const PlannedLayout& own = result.best[0];
-  std::cout << plan::explain(request, own, options.circumstances);
-  if (own.memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
-    user_error(
-        "this layout needs {}, and {} has {} ({:g} % of it kept free): plan without --as-is to find one that fits",
-        bytes_in_words(static_cast<double>(own.memory.total())), request.cluster.gpu.name,
-        bytes_in_words(static_cast<double>(plan::usable_bytes(request.cluster.gpu, 0))), 100 * request.headroom);
+  std::cout << plan::explain(request, result.best[0], options.circumstances);
+  if (result.best[0].memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
+    refuse_own_layout(request, result.best[0]);
   write_files(options, request, result);
 }
 
@@ -226,6 +176,7 @@ int plan_layouts(const PlanLayoutsOptions& given) {
   const config::Run run = options.config.load();
   const std::vector<int64_t> numbers = numbers_of_gpus(options, run);
   const std::vector<std::string> kinds = parts_of(options.gpu);
+  if (kinds.empty()) user_error("--gpu is empty: give an accelerator, such as h100");
   const bool several = numbers.size() * kinds.size() > 1;
   if (several && !(options.write.empty() && options.html.empty()))
     user_error("--write and --html are for one number of GPUs of one kind");
