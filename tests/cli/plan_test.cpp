@@ -64,8 +64,17 @@ TEST_F(Plan, Page) {
 TEST_F(Plan, Clusters) {
   const Outcome outcome = plan(recipe("gpt3-6.7b") + "--gpus 8,16 --gpu h100,a100 --top 1");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  for (const char* cluster : {"8 h100 in 1 node", "16 h100 in 2 nodes", "8 a100 in 1 node", "16 a100 in 2 nodes"})
+  for (const char* cluster : {"8 h100 in 1 node", "16 h100 in 2 nodes", "8 a100 in 1 node", "16 a100 in 2 nodes",
+                              "\n8 h100 ", "\n16 h100 ", "\n8 a100 ", "\n16 a100 "})
     EXPECT_NE(outcome.output.find(cluster), std::string::npos) << cluster;
+}
+
+TEST_F(Plan, AClusterThatIsTooSmallDoesNotEndTheOthers) {
+  const Outcome outcome = plan(recipe("gpt3-13b") + "--gpus 1,16 --gpu h100 --top 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("1 h100: none of "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("\n16 h100 "), std::string::npos) << outcome.output;
+  expect_refused(recipe("gpt3-13b") + "--gpus 1,2 --gpu a100-40", "on none of these clusters a layout works");
 }
 
 TEST_F(Plan, Deadline) {

@@ -102,9 +102,7 @@ void plan_own_layout(const PlanLayoutsOptions& options, const SearchRequest& req
   write_files(options, request, result);
 }
 
-void plan_one(const PlanLayoutsOptions& options, const SearchRequest& request) {
-  if (options.as_is) return plan_own_layout(options, request);
-  const SearchResult result = plan::search_layouts(request);
+void plan_search(const PlanLayoutsOptions& options, const SearchRequest& request, const SearchResult& result) {
   if (result.best.empty()) refuse(request, result);
   std::cout << plan::describe_search(request, result, options.circumstances);
   if (options.explain)
@@ -112,6 +110,27 @@ void plan_one(const PlanLayoutsOptions& options, const SearchRequest& request) {
               << plan::explain(request, result.best[0], options.circumstances) << '\n'
               << plan::explain_losses(result.best);
   write_files(options, request, result);
+}
+
+// Each cluster by itself, then all in one table. One on which nothing works says why and does not end the others.
+void plan_clusters(const PlanLayoutsOptions& options, SearchRequest request,
+                   const std::vector<plan::Cluster>& clusters) {
+  std::vector<plan::PlannedCluster> planned;
+  for (const plan::Cluster& cluster : clusters) {
+    request.cluster = cluster;
+    use_rates(options, cluster.gpu, request);
+    try {
+      SearchResult result = plan::search_layouts(request);
+      plan_search(options, request, result);
+      planned.push_back({cluster, std::move(result.best[0])});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::user) throw;
+      std::cout << fmt::format("cluster          {} {}: {}\n", cluster.gpus, cluster.gpu.name, error.what());
+    }
+    std::cout << '\n';
+  }
+  if (planned.empty()) user_error("on none of these clusters a layout works: above is what would");
+  std::cout << plan::compare_clusters(planned, options.circumstances);
 }
 
 // Doubles the GPUs until the days are enough, then halves the step.
@@ -190,19 +209,32 @@ int plan_layouts(const PlanLayoutsOptions& given) {
                         .most_tensor = options.most_tensor,
                         .shown = static_cast<size_t>(options.shown),
                         .finds_front = !options.html.empty()};
-  for (const std::string& gpu : kinds) {
-    require_planned_precision(run, hardware.accelerator(gpu));
-    use_rates(options, hardware.accelerator(gpu), request);
-    if (options.deadline_days > 0) {
+  for (const std::string& gpu : kinds) require_planned_precision(run, hardware.accelerator(gpu));
+  if (options.deadline_days > 0) {
+    for (const std::string& gpu : kinds) {
+      use_rates(options, hardware.accelerator(gpu), request);
       request.cluster = cluster_of(options, hardware, gpu, hardware.accelerator(gpu).per_node);
       plan_deadline(options, request);
-      continue;
     }
-    for (const int64_t gpus : numbers) {
-      request.cluster = cluster_of(options, hardware, gpu, gpus);
-      plan_one(options, request);
-      if (several) std::cout << '\n';
+    return kExitComplete;
+  }
+  std::vector<plan::Cluster> clusters;
+  for (const std::string& gpu : kinds) {
+    for (const int64_t gpus : numbers) clusters.push_back(cluster_of(options, hardware, gpu, gpus));
+  }
+  if (several && !options.as_is) {
+    plan_clusters(options, request, clusters);
+    return kExitComplete;
+  }
+  for (const plan::Cluster& cluster : clusters) {
+    request.cluster = cluster;
+    use_rates(options, cluster.gpu, request);
+    if (options.as_is) {
+      plan_own_layout(options, request);
+    } else {
+      plan_search(options, request, plan::search_layouts(request));
     }
+    if (several) std::cout << '\n';
   }
   return kExitComplete;
 }

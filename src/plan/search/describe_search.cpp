@@ -188,6 +188,23 @@ std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
   return observe::plain_table({"against the best, ms a step", "all", "most of it", "on"}, rows);
 }
 
+std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances) {
+  std::vector<observe::TextRow> rows;
+  for (const auto& [cluster, best] : clusters) {
+    const Price price = price_of(best, cluster, circumstances);
+    rows.push_back({fmt::format("{} {}", cluster.gpus, cluster.gpu.name), short_name(best.candidate),
+                    fmt::format("{:.3f}", best.seconds()), with_commas(tokens_of_step(best.features) / best.seconds()),
+                    share(mfu(best.features, best.seconds()), 1),
+                    bytes_in_words(static_cast<double>(best.memory.total())), share(price.goodput, 1),
+                    fmt::format("{:.2f}", price.days), with_commas(price.gpu_hours)});
+    if (circumstances.price > 0) rows.back().push_back(with_commas(price.cost));
+  }
+  observe::TextRow header{"cluster", "layout",    "step s", "tokens/s", "MFU %",
+                          "memory",  "goodput %", "days",   "GPU-hours"};
+  if (circumstances.price > 0) header.push_back("cost");
+  return observe::plain_table(header, rows);
+}
+
 std::string to_yaml(const SearchRequest& request, const SearchResult& result) {
   const PlannedLayout& best = result.best[0];
   const config::Model m = with_candidate(request.run, request.cluster, best.candidate).model;

@@ -17,6 +17,13 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
 // What each of the others loses to the first, and on what.
 std::string explain_losses(const std::vector<PlannedLayout>& layouts);
 
+// A line for each cluster, with the fastest layout there.
+struct PlannedCluster {
+  Cluster cluster;
+  PlannedLayout best;
+};
+std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances);
+
 // A recipe of overrides that lays out the run like this, with the reasons in comments.
 std::string to_yaml(const SearchRequest& request, const SearchResult& result);
 
