@@ -102,6 +102,10 @@ TEST_F(Plan, Refusals) {
   expect_refused("--table none.csv", "none.csv");
   std::ofstream(dir_ / "rates.csv") << "operation,shape,microseconds,flops,bytes\ngemm,x,0,1,1\n";
   expect_refused(recipe("gpt3-6.7b") + "--rates rates.csv", "rates.csv, line 2, column microseconds");
+  std::ofstream(dir_ / "h200.csv") << "operation,shape,microseconds,flops,bytes,device,driver,program\n"
+                                      "gemm,x,5,1,1,NVIDIA H200,13.0,megalith 1\n";
+  expect_refused(recipe("gpt3-6.7b") + "--rates h200.csv --gpu h100",
+                 "h200.csv was measured on an NVIDIA H200, and the plan is for h100: give --gpu h200");
   std::ofstream(dir_ / "runs.csv") << "id,layers,hidden,heads,vocab,seq_len,gpu,gpus,micro_batch,global_batch\n"
                                       "a,x,2048,16,51200,2048,h100,16,1,64\n";
   expect_refused("--table runs.csv", "runs.csv, line 2, column layers: 'x' is not a whole number from 1");

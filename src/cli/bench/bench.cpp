@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/process/version.h"
 #include "core/words.h"
 #include "cost/hardware_file.h"
 #include "plan/memory_table.h"
@@ -105,7 +106,10 @@ int run_step(const Options& options) {
   if (!options.results.empty()) append_result(options, result);
   if (result.operations.empty()) return kExitComplete;
   std::cout << train::to_table(result.operations, result.copy_bytes_per_second);
-  if (!options.csv.empty()) replace_file(options.csv, train::to_csv(result.operations, result.copy_bytes_per_second));
+  if (!options.csv.empty()) {
+    const train::ProfileOrigin origin{.device = result.device, .driver = result.driver, .program = program_version()};
+    replace_file(options.csv, train::to_csv(result.operations, result.copy_bytes_per_second, origin));
+  }
   return kExitComplete;
 }
 

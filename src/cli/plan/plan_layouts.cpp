@@ -1,5 +1,7 @@
 #include "cli/plan/plan_layouts.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <iostream>
 #include <sstream>
@@ -86,6 +88,11 @@ void use_rates(const PlanLayoutsOptions& options, const cost::Accelerator& gpu, 
   if (options.rates.empty()) return;
   request.rates = {};
   for (const std::string& file : parts_of(options.rates)) request.rates.add(read_text(file), file);
+  const cost::Accelerator* measured_on = cost::find_accelerator(request.rates.origin().device);
+  if (measured_on != nullptr && measured_on->name != gpu.name)
+    user_error("{} was measured on an {}, and the plan is for {}: give --gpu {}, or rates of {}",
+               fmt::format("{}", fmt::join(request.rates.files(), ", ")), request.rates.origin().device, gpu.name,
+               measured_on->name, gpu.name);
   request.rates_of = gpu;
 }
 

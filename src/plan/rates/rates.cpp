@@ -65,12 +65,38 @@ bool is_fp8(const std::string& shape) {
   return shape.starts_with("e4m3") || shape.starts_with("e5m2");
 }
 
+void Rates::take_origin(const RatesOrigin& origin, const std::string& file, int64_t line) {
+  if (origin == RatesOrigin{} || origin == origin_) return;
+  if (origin_ == RatesOrigin{}) {
+    origin_ = origin;
+    origin_file_ = file;
+    return;
+  }
+  const auto same = [&](const char* what, const std::string& before, const std::string& now) {
+    if (before != now)
+      user_error("{}, line {}: measured {} '{}', and {} {} '{}': give files of one GPU, driver and program", file, line,
+                 what, now, origin_file_, what, before);
+  };
+  same("on", origin_.device, origin.device);
+  same("with the driver", origin_.driver, origin.driver);
+  same("by", origin_.program, origin.program);
+}
+
 void Rates::add(std::string_view text, const std::string& file) {
   const Csv csv = parse_csv(text, file);
   for (const char* column : {"operation", "shape", "microseconds", "flops", "bytes"}) {
     if (csv.find(column) < 0) user_error("{} has no column '{}': give what `bench step --csv` wrote", file, column);
   }
+  files_.push_back(file);
+  const auto cell_or_nothing = [&](const Csv::Record& record, std::string_view column) {
+    const int64_t place = csv.find(column);
+    return place < 0 ? std::string() : record.cells[static_cast<size_t>(place)];
+  };
   for (const Csv::Record& record : csv.records) {
+    take_origin({.device = cell_or_nothing(record, "device"),
+                 .driver = cell_or_nothing(record, "driver"),
+                 .program = cell_or_nothing(record, "program")},
+                file, record.line);
     const double seconds = kMicro * number(csv, record, "microseconds", file);
     if (seconds <= 0) user_error("{}, line {}, column microseconds: a time must be above 0", file, record.line);
     const std::string& shape = record.cells[static_cast<size_t>(csv.find("shape"))];

@@ -112,7 +112,9 @@ BenchStepResult bench_step(const config::Run& run, const BenchStepOptions& optio
     if (const auto outside = engine.bytes_outside()) memory.table.set(plan::kOutsideArenas, *outside);
     result.planned_bytes = memory.table.total();
     result.peak_bytes = on_gpu ? device_memory().used : peak_resident_bytes();
-    result.device = on_gpu ? find_accelerators().at(0).name : "cpu";
+    const Accelerator gpu = on_gpu ? find_accelerators().at(0) : Accelerator{.name = "cpu"};
+    result.device = gpu.name;
+    result.driver = gpu.driver;
     result.peak_tflops = peak_tflops_of(engine.options());
     if (on_gpu && options.profile) profile(engine, run, options, result);
   }

@@ -18,6 +18,7 @@ struct BenchStepOptions {
 
 struct BenchStepResult {
   std::string device;
+  std::string driver;          // of a GPU
   double start_seconds = 0.0;  // until the first step was done
   double step_seconds = 0.0;   // the median
   double tokens_per_second = 0.0;

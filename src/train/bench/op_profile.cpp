@@ -115,14 +115,16 @@ std::string to_table(const std::vector<OpLine>& lines, double copy_bytes_per_sec
   return text;
 }
 
-std::string to_csv(const std::vector<OpLine>& lines, double copy_bytes_per_second) {
+std::string to_csv(const std::vector<OpLine>& lines, double copy_bytes_per_second, const ProfileOrigin& origin) {
   std::string text =
-      "operation,shape,calls,microseconds,flops,bytes,tflops,gigabytes_per_second,percent_of_copy_rate\n";
+      "operation,shape,calls,microseconds,flops,bytes,tflops,gigabytes_per_second,percent_of_copy_rate,device,driver,"
+      "program\n";
   for (const OpLine& line : lines) {
     const double rate = line.cost.bytes / line.seconds;
-    text += fmt::format("{},\"{}\",{},{:.3f},{:.6e},{:.6e},{:.2f},{:.1f},{:.1f}\n", line.name, line.cost.shape,
+    text += fmt::format("{},\"{}\",{},{:.3f},{:.6e},{:.6e},{:.2f},{:.1f},{:.1f},{},{},{}\n", line.name, line.cost.shape,
                         line.calls, line.seconds * 1e6, line.cost.flops, line.cost.bytes,
-                        line.cost.flops / line.seconds / 1e12, rate / 1e9, 100.0 * rate / copy_bytes_per_second);
+                        line.cost.flops / line.seconds / 1e12, rate / 1e9, 100.0 * rate / copy_bytes_per_second,
+                        origin.device, origin.driver, origin.program);
   }
   return text;
 }

@@ -28,8 +28,15 @@ double sum_of_seconds(const std::vector<OpLine>& lines);
 // Bytes read and written per second when a large tensor is copied.
 double copy_rate(Stream& stream, const Tensor& memory);
 
-// One line per operation, the longest first; and the same as CSV.
+// What operations were measured with.
+struct ProfileOrigin {
+  std::string device;
+  std::string driver;
+  std::string program;  // program_version()
+};
+
+// One line per operation, the longest first; and the same as CSV, each line with its origin.
 std::string to_table(const std::vector<OpLine>& lines, double copy_bytes_per_second);
-std::string to_csv(const std::vector<OpLine>& lines, double copy_bytes_per_second);
+std::string to_csv(const std::vector<OpLine>& lines, double copy_bytes_per_second, const ProfileOrigin& origin);
 
 }  // namespace megalith::train

@@ -73,6 +73,24 @@ TEST(Rates, WrongFiles) {
   expect(kColumns + "gemm,x,1,4,1\n", "line 2: 5 cells");
 }
 
+TEST(Rates, AreOfOneGpuDriverAndProgram) {
+  const std::string columns = "operation,shape,microseconds,flops,bytes,device,driver,program\n";
+  const std::string first = columns + "sum,f32 (1),10,0,4,NVIDIA H200,13.0,megalith 1 (a)\n";
+  Rates rates;
+  rates.add(first, "first.csv");
+  rates.add(first, "again.csv");
+  rates.add(kColumns + "sum,f32 (2),1,20,0,4\n", "silent.csv");
+  EXPECT_EQ(rates.origin().device, "NVIDIA H200");
+  EXPECT_EQ(rates.files(), (std::vector<std::string>{"first.csv", "again.csv", "silent.csv"}));
+  const auto expect = [&](const std::string& origin, const std::string& message) {
+    expect_error(ErrorKind::user, {"other.csv, line 2: ", message, "first.csv"},
+                 [&] { rates.add(columns + "sum,f32 (1),10,0,4," + origin + "\n", "other.csv"); });
+  };
+  expect("NVIDIA H100 80GB HBM3,13.0,megalith 1 (a)", "measured on 'NVIDIA H100 80GB HBM3'");
+  expect("NVIDIA H200,12.8,megalith 1 (a)", "with the driver '12.8'");
+  expect("NVIDIA H200,13.0,megalith 1 (b)", "by 'megalith 1 (b)'");
+}
+
 // The models of docs/performance.md, and how long their steps took on an H200.
 struct Measured {
   const char* file;

@@ -6,6 +6,7 @@
 
 #include "expect_error.h"
 #include "ops/elementwise.h"
+#include "plan/rates/rates.h"
 
 namespace megalith::train {
 namespace {
@@ -51,6 +52,16 @@ TEST_F(OpProfile, TheFloorIsThatOfTheRehearsedStep) {
   EXPECT_EQ(floor_seconds(work, lines, 10.0), 2 * 0.5 + 0.25 + 3 * 2.0);
   work.operations.push_back({.name = "gemm", .cost = {.kind = OpKind::product, .shape = "c"}, .calls = 1});
   expect_error(ErrorKind::internal, {"gemm c is rehearsed"}, [&] { floor_seconds(work, lines, 10.0); });
+}
+
+TEST_F(OpProfile, ThePlannerReadsWhatWasMeasured) {
+  const std::string shape = "bf16 4 x 2048 queries, 2048 keys";
+  const std::vector<OpLine> lines = {
+      {.name = "attention_forward", .cost = {.bytes = 100.0, .shape = shape}, .calls = 9, .seconds = 5e-4}};
+  plan::Rates rates;
+  rates.add(to_csv(lines, 1e12, {.device = "NVIDIA H200", .driver = "13.0", .program = "megalith 1 (a)"}), "rates.csv");
+  EXPECT_NEAR(rates.time_of("attention_forward", {.bytes = 100.0, .shape = shape}).seconds, 5e-4, 1e-9);
+  EXPECT_EQ(rates.origin(), (plan::RatesOrigin{"NVIDIA H200", "13.0", "megalith 1 (a)"}));
 }
 
 TEST_F(OpProfile, CallsThatAreAlikeTakeTurns) {
