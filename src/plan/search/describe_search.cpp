@@ -1,11 +1,14 @@
 #include "plan/search/describe_search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
 #include "core/words.h"
 #include "observe/draw/text_table.h"
+#include "plan/rehearsal.h"
+#include "plan/run_request.h"
 #include "plan/search/layout_facts.h"
 
 namespace megalith::plan {
@@ -92,6 +95,45 @@ std::string stage_table(const PlannedLayout& layout) {
   return observe::plain_table({"stage", "layers", "ms a micro batch"}, rows);
 }
 
+// What a rank of the slowest kind of stage puts into collectives in a step.
+std::string call_table(const SearchRequest& request, const PlannedLayout& layout) {
+  const engine::StageRequest stage =
+      stage_request(with_candidate(request.run, request.cluster, layout.candidate), request.vocabulary);
+  const Rehearsal rehearsal(stage);
+  std::vector<observe::TextRow> rows;
+  for (const StepWork::Traffic& calls : rehearsal.work_of(rehearsal.first_rank_of(layout.worst_stage)).traffic) {
+    rows.push_back({calls.group, std::string(comm::name_of(calls.operation)), std::to_string(calls.members),
+                    with_commas(static_cast<double>(calls.total.calls)),
+                    bytes_in_words(static_cast<double>(calls.total.bytes))});
+  }
+  if (rows.empty()) return {};
+  return fmt::format("calls of a rank of stage {} in a step\n", layout.worst_stage) +
+         observe::plain_table({"group", "operation", "ranks", "calls", "bytes"}, rows) + "\n";
+}
+
+// What was measured, what is assumed, and which constants the rest follows from.
+std::string describe_sources(const SearchRequest& request, const OperationTimes& known) {
+  const double all = known.all();
+  const Rates& rates = request.rates;
+  std::string text = fmt::format("rates            {}", fmt::join(rates.files(), ", "));
+  if (!rates.origin().device.empty())
+    text += fmt::format(": {}, driver {}, {}", rates.origin().device, rates.origin().driver, rates.origin().program);
+  text += fmt::format(
+      "\noperations       {} % of their time measured on an {}, {} % interpolated, {} % scaled by data sheets\n",
+      share(known.measured, all), request.rates_of.name, share(known.interpolated, all), share(known.assumed, all));
+  text += fmt::format(
+      "links            {:g} GB/s inside, {:g} Gb/s a GPU between nodes, by data sheets; none was measured\n",
+      request.cluster.gpu.link_gb_s, request.cluster.network.gbit_per_gpu);
+  text += "constants        fitted on published runs (docs/planning.md):";
+  for (const char* name : {"link_share", "network_share", "call_latency_s", "network_hop_s", "overlapped_p2p",
+                           "visit_s", "memory_share", "jitter"}) {
+    for (const NamedConstant& constant : kNamedConstants) {
+      if (constant.name == name) text += fmt::format("\n  {:<18} {:.4g}", name, request.constants.*constant.value);
+    }
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 Price price_of(const PlannedLayout& layout, const Cluster& cluster, const Circumstances& circumstances) {
@@ -137,10 +179,18 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
       describe_gpu(request.cluster), parallel::to_string(layout.candidate.layout), layout.features.micro_batches(),
       layout.candidate.micro_batch, word_of(layout.candidate.recompute), step,
       with_commas(tokens_of_step(layout.features) / step), 100 * mfu(layout.features, step));
+  const OperationTimes& known = layout.times.operations;
+  const double all = known.all();
   std::vector<observe::TextRow> rows;
+  const auto add_row = [&](std::string name, double seconds) {
+    rows.push_back({std::move(name), fmt::format("{:.2f}", 1000 * seconds), share(seconds, step)});
+  };
   for (const NamedPart& part : kNamedParts) {
-    const double seconds = layout.parts.*part.seconds;
-    rows.push_back({std::string(part.name), fmt::format("{:.2f}", 1000 * seconds), share(seconds, step)});
+    add_row(std::string(part.name), layout.parts.*part.seconds);
+    if (part.seconds != &StepParts::compute) continue;
+    add_row("  of it GEMMs", layout.parts.compute * known.gemms / all);
+    add_row("  attention", layout.parts.compute * known.attention / all);
+    add_row("  bound by memory", layout.parts.compute * known.memory_bound / all);
   }
   rows.push_back({"step", fmt::format("{:.2f}", 1000 * step), "100.0"});
   text += observe::plain_table({"part of a step", "ms", "%"}, rows) + "\n";
@@ -158,16 +208,9 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
   if (layout.candidate.layout.pipeline > 1) text += fmt::format("largest rank     of stage {}\n", layout.worst_stage);
   text += layout.memory.to_text() + "\n";
   text += describe_price(price_of(layout, request.cluster, circumstances), layout, circumstances);
-  const OperationTimes& known = layout.times.operations;
-  const double all = known.all();
-  return text +
-         fmt::format(
-             "compute          {} % GEMMs, {} % attention, {} % bound by memory\n"
-             "operations       {} % of their time measured on an {}, {} % interpolated, {} % scaled by data sheets\n"
-             "communication    data sheets, and constants fitted on published runs (docs/planning.md)\n",
-             share(known.gemms, all), share(known.attention, all), share(known.memory_bound, all),
-             share(known.measured, all), request.rates_of.name, share(known.interpolated, all),
-             share(known.assumed, all));
+  text += '\n';
+  text += call_table(request, layout);
+  return text + describe_sources(request, known);
 }
 
 std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
