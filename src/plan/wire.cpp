@@ -1,5 +1,7 @@
 #include "plan/wire.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
 #include "config/scalar.h"
@@ -114,6 +116,15 @@ comm::Wire parse_wire(std::string_view text, const std::string& file) {
   wire.link(LinkKind::between).message_blocks = kNetworkMessageBlocks;
   check_wire(wire);
   return wire;
+}
+
+comm::Wire read_wires(const std::vector<std::string>& files) {
+  std::vector<comm::MeasuredCall> calls;
+  for (const std::string& file : files) {
+    const comm::Wire wire = parse_wire(read_text(file), file);
+    calls.insert(calls.end(), wire.measured.begin(), wire.measured.end());
+  }
+  return comm::measured_wire(fmt::format("{}", fmt::join(files, ", ")), std::move(calls));
 }
 
 comm::Wire find_wire(const std::string& name_or_file, const cost::Hardware& hardware) {

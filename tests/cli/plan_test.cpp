@@ -125,6 +125,34 @@ TEST_F(Plan, NamesTheNearestThatWorks) {
   EXPECT_EQ(smaller.exit_code, 0) << smaller.output;
 }
 
+TEST_F(Plan, CallsThatWereMeasured) {
+  const auto write = [&](const char* file, int ranks, int machines, double scale) {
+    std::ofstream out(dir_ / file);
+    out << "ranks,machines,operation,bytes,microseconds,gigabytes_per_second\n";
+    for (const char* operation : {"all_gather", "reduce_scatter", "all_reduce", "exchange"}) {
+      for (const int64_t bytes : {int64_t{8}, int64_t{1} << 26})
+        out << ranks << ',' << machines << ',' << operation << ',' << bytes << ','
+            << scale * (20 + static_cast<double>(bytes) / 1e5) << ",0\n";
+    }
+  };
+  write("node.csv", 8, 1, 1);
+  write("nodes.csv", 16, 2, 2);
+  write("slow.csv", 16, 2, 20);
+  write("pair.csv", 2, 1, 1);
+  const std::string asked = recipe("gpt3-13b") + "--gpus 64 --gpu h100 --as-is ";
+  const auto step = [&](const std::string& wire) {
+    const Outcome outcome = plan(asked + "--wire " + wire);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("calls            as measured in node.csv"), std::string::npos) << outcome.output;
+    return std::stod(outcome.output.substr(outcome.output.find("\nstep ") + 6));
+  };
+  EXPECT_LT(step("node.csv,nodes.csv"), step("node.csv,slow.csv"));
+  expect_refused(asked + "--wire pair.csv", "measured with up to 2 ranks on a machine, and nodes of h100 have 8");
+  expect_refused(asked + "--wire node.csv", "between machines: measure it there with `megalith bench comm`");
+  expect_refused(asked + "--wire none.csv", "--wire none.csv: there is no such file");
+  expect_refused(asked + "--wire best.yaml", "best.yaml");
+}
+
 TEST_F(Plan, LeavesNoOptionUnheeded) {
   expect_refused(recipe("gpt3-6.7b") + "--gpu ''", "--gpu is empty");
   expect_refused(recipe("gpt3-6.7b") + "--out x.csv", "--out is for --table");

@@ -36,7 +36,11 @@ void check_combination(const PlanOptions& options) {
                                                           {"--deadline", l.deadline_days > 0}};
   if (of_table) {
     refuse_options("is of a recipe, and --table predicts its own runs", answers);
-    refuse_options("says nothing of --table's runs", {{"--gpus", !l.gpus.empty()}, {"--check", !l.check.empty()}});
+    refuse_options("says nothing of --table's runs", {{"--gpus", !l.gpus.empty()},
+                                                      {"--check", !l.check.empty()},
+                                                      {"--rates", !l.rates.empty()},
+                                                      {"--wire", !l.wire.empty()},
+                                                      {"--network", !l.network.empty()}});
   }
   if (!l.check.empty()) {
     refuse_options("is of a recipe, and --check takes the run as it trained", answers);
@@ -75,6 +79,9 @@ void add_cluster_options(CLI::App& verb, PlanLayoutsOptions& options) {
       ->capture_default_str();
   verb.add_option("--rates", options.rates,
                   "what `bench step --csv` wrote on these GPUs (default: our rates of an H200)")
+      ->type_name("FILE[,FILE...]");
+  verb.add_option("--wire", options.wire,
+                  "what `bench comm --csv` wrote in a node and between nodes of this cluster (default: data sheets)")
       ->type_name("FILE[,FILE...]");
   verb.add_option("--network", options.network,
                   "between nodes, such as roce-8x400 (default: the usual one of the GPU)");

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "cli/paths.h"
@@ -21,6 +22,7 @@
 #include "plan/check_run.h"
 #include "plan/search/describe_search.h"
 #include "plan/search/plan_page.h"
+#include "plan/wire.h"
 
 namespace megalith::cli {
 
@@ -59,9 +61,15 @@ plan::Cluster cluster_of(const PlanLayoutsOptions& options, const cost::Hardware
     user_error("{} GPUs are no whole nodes of {} {}: use {} or {}", gpus, accelerator.per_node, gpu, below,
                below + accelerator.per_node);
   }
-  return {.gpu = accelerator,
-          .network = hardware.network(options.network.empty() ? accelerator.network : options.network),
-          .gpus = gpus};
+  plan::Cluster cluster{.gpu = accelerator,
+                        .network = hardware.network(options.network.empty() ? accelerator.network : options.network),
+                        .gpus = gpus};
+  if (options.wire.empty()) return cluster;
+  cluster.wire = std::make_shared<const comm::Wire>(plan::read_wires(parts_of(options.wire)));
+  if (cluster.nodes() > 1 && cluster.wire->ranks_per_machine != accelerator.per_node)
+    user_error("{}: measured with up to {} ranks on a machine, and nodes of {} have {}: measure all of a node's",
+               cluster.wire->name, cluster.wire->ranks_per_machine, gpu, accelerator.per_node);
+  return cluster;
 }
 
 void require_planned_precision(const config::Run& run, const cost::Accelerator& gpu) {
@@ -198,6 +206,7 @@ int plan_layouts(const PlanLayoutsOptions& given) {
   check_output_file("--html", options.html.string());
   check_input_file("--hardware", options.hardware.string());
   for (const std::string& file : parts_of(options.rates)) check_input_file("--rates", file);
+  for (const std::string& file : parts_of(options.wire)) check_input_file("--wire", file);
   const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
   const config::Run run = options.config.load();
   const std::vector<int64_t> numbers = numbers_of_gpus(options, run);

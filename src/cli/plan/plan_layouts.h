@@ -17,6 +17,7 @@ struct PlanLayoutsOptions {
   std::string network;             // empty: the usual one of the GPU
   std::filesystem::path hardware;  // empty: what ships
   std::string rates;               // files of `bench step --csv` with commas; empty: what ships, of an H200
+  std::string wire;                // files of `bench comm --csv` with commas; empty: data sheets
   std::filesystem::path check;     // a run's directory
   bool as_is = false;
   bool explain = false;

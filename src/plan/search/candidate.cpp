@@ -69,7 +69,8 @@ RunFeatures features_of(const config::Run& run, int64_t padded_vocabulary, const
                                  .tied = m.share_embeddings_and_output_weights,
                                  .length = m.encoder_seq_length},
                        .gpu = cluster.gpu,
-                       .network = cluster.network};
+                       .network = cluster.network,
+                       .wire = cluster.wire};
   features.gpus = cluster.gpus;
   features.gpus_per_node = cluster.gpus_per_node();
   features.fp8 = m.fp8;

@@ -11,6 +11,7 @@ struct Cluster {
   cost::Accelerator gpu;
   cost::Network network;
   int64_t gpus = 1;
+  std::shared_ptr<const comm::Wire> wire = {};  // calls as they were measured there; absent: by data sheets
 
   int64_t gpus_per_node() const { return std::min(gpus, gpu.per_node); }
   int64_t nodes() const { return gpus / gpus_per_node(); }

@@ -121,9 +121,13 @@ std::string describe_sources(const SearchRequest& request, const OperationTimes&
   text += fmt::format(
       "\noperations       {} % of their time measured on an {}, {} % interpolated, {} % scaled by data sheets\n",
       share(known.measured, all), request.rates_of.name, share(known.interpolated, all), share(known.assumed, all));
-  text += fmt::format(
-      "links            {:g} GB/s inside, {:g} Gb/s a GPU between nodes, by data sheets; none was measured\n",
-      request.cluster.gpu.link_gb_s, request.cluster.network.gbit_per_gpu);
+  if (request.cluster.wire) {
+    text += fmt::format("calls            as measured in {}\n", request.cluster.wire->name);
+  } else {
+    text += fmt::format(
+        "calls            by data sheets, {:g} GB/s inside and {:g} Gb/s a GPU between nodes; none was measured\n",
+        request.cluster.gpu.link_gb_s, request.cluster.network.gbit_per_gpu);
+  }
   text += "constants        fitted on published runs (docs/planning.md):";
   for (const char* name : {"link_share", "network_share", "call_latency_s", "network_hop_s", "overlapped_p2p",
                            "visit_s", "memory_share", "jitter"}) {

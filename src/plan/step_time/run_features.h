@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "comm/emulated/wire.h"
 #include "cost/hardware.h"
 
 namespace megalith::plan {
@@ -37,6 +39,7 @@ struct RunFeatures {
   ModelShape model;
   cost::Accelerator gpu;
   cost::Network network;
+  std::shared_ptr<const comm::Wire> wire = {};  // calls as they were measured; absent: by data sheets
   int64_t gpus = 1;
   int64_t gpus_per_node = 8;
   bool fp8 = false;

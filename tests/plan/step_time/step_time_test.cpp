@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "plan/step_time/some_runs.h"
+#include "plan/step_time/wire_time.h"
 
 namespace megalith::plan {
 namespace {
@@ -56,6 +57,48 @@ TEST(StepTime, BetterHardwareIsNeverSlower) {
     run.gpu.bf16_tflops *= 2;
     if (run.gpu.fp8_tflops) *run.gpu.fp8_tflops *= 2;
   });
+}
+
+// Calls that each take a round time, whatever moves.
+std::shared_ptr<const comm::Wire> measured(double gather_s, double reduce_s, double exchange_s) {
+  using comm::Operation;
+  std::vector<comm::MeasuredCall> calls;
+  for (const auto& [members, machines] : {std::pair{8, 1}, {16, 2}, {2, 2}}) {
+    for (const int64_t bytes : {int64_t{1}, int64_t{1} << 36}) {
+      calls.push_back({Operation::all_gather, members, machines, bytes, gather_s});
+      calls.push_back({Operation::reduce_scatter, members, machines, bytes, reduce_s});
+      calls.push_back({Operation::all_reduce, members, machines, bytes, gather_s + reduce_s});
+      calls.push_back({Operation::exchange, members, machines, bytes, exchange_s});
+    }
+  }
+  return std::make_shared<const comm::Wire>(comm::measured_wire("measured.csv", std::move(calls)));
+}
+
+TEST(StepTime, CallsTakeWhatWasMeasured) {
+  RunFeatures run = some_run();
+  run.wire = measured(1e-3, 2e-3, 4e-3);
+  run.context = 2;
+  run.data = 2;
+  const BothPasses layer = layer_time(run, fitted_constants());
+  EXPECT_NEAR(layer.forward.tensor, 2 * 1e-3 + 2 * 2e-3, 1e-9);
+  EXPECT_NEAR(layer.backward.tensor, 4 * 1e-3 + 2 * 2e-3, 1e-9);
+  EXPECT_NEAR(layer.forward.context, 1e-3, 1e-9);
+  EXPECT_NEAR(layer.backward.context, 1e-3 + 2e-3, 1e-9);
+  EXPECT_NEAR(message_time(run, fitted_constants()), 4e-3, 1e-9);
+  const double weights = 100e6;  // three buckets
+  EXPECT_NEAR(data_calls(run, fitted_constants(), weights).reduce, 3 * 2e-3, 1e-9);
+  EXPECT_NEAR(data_calls(run, fitted_constants(), weights).gather, 3 * 1e-3, 1e-9);
+  run.sequence_parallel = false;
+  EXPECT_NEAR(layer_time(run, fitted_constants()).forward.tensor, 2 * 3e-3, 1e-9);
+}
+
+TEST(StepTime, FasterCallsAreNeverSlower) {
+  for (RunFeatures run : different_runs()) {
+    run.wire = measured(1e-3, 2e-3, 4e-3);
+    const double before = seconds(run);
+    run.wire = measured(0.9e-3, 1.5e-3, 2e-3);
+    EXPECT_LE(seconds(run), before);
+  }
 }
 
 TEST(StepTime, NothingIsNegative) {
