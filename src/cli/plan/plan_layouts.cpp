@@ -1,6 +1,7 @@
 #include "cli/plan/plan_layouts.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <iostream>
@@ -19,6 +20,8 @@
 #include "core/words.h"
 #include "cost/hardware_file.h"
 #include "data/tokenizer/tokenizer.h"
+#include "observe/draw/wrapped_text.h"
+#include "observe/sinks/console.h"
 #include "plan/check_run.h"
 #include "plan/search/describe_search.h"
 #include "plan/search/plan_page.h"
@@ -38,6 +41,16 @@ std::vector<std::string> parts_of(const std::string& list) {
 using plan::PlannedLayout;
 using plan::SearchRequest;
 using plan::SearchResult;
+
+// Of the terminal; 0 where there is none.
+size_t columns_of_text() {
+  return ::isatty(STDOUT_FILENO) == 1 ? static_cast<size_t>(observe::terminal_width(STDOUT_FILENO)) : 0;
+}
+
+void print(const std::string& text) {
+  const size_t columns = columns_of_text();
+  std::cout << (columns > 0 ? observe::wrap_lines(text, static_cast<int64_t>(columns)) : text);
+}
 
 constexpr int64_t kMostGpus = int64_t{1} << 20;
 
@@ -111,7 +124,7 @@ void write_files(const PlanLayoutsOptions& options, const SearchRequest& request
 
 void plan_own_layout(const PlanLayoutsOptions& options, const SearchRequest& request) {
   const SearchResult result{.possible = 1, .in_bound = 1, .rehearsed = 1, .best = {plan::plan_as_is(request)}};
-  std::cout << plan::explain(request, result.best[0], options.circumstances);
+  print(plan::explain(request, result.best[0], options.circumstances));
   if (result.best[0].memory.total() > plan::usable_bytes(request.cluster.gpu, request.headroom))
     refuse_own_layout(request, result.best[0]);
   write_files(options, request, result);
@@ -119,11 +132,11 @@ void plan_own_layout(const PlanLayoutsOptions& options, const SearchRequest& req
 
 void plan_search(const PlanLayoutsOptions& options, const SearchRequest& request, const SearchResult& result) {
   if (result.best.empty()) refuse(request, result);
-  std::cout << plan::describe_search(request, result, options.circumstances);
-  if (options.explain)
-    std::cout << '\n'
-              << plan::explain(request, result.best[0], options.circumstances) << '\n'
-              << plan::explain_losses(result.best);
+  print(plan::describe_search(request, result, options.circumstances, columns_of_text()));
+  if (options.explain) {
+    print("\n" + plan::explain(request, result.best[0], options.circumstances));
+    print("\n" + plan::explain_losses(result.best));
+  }
   write_files(options, request, result);
 }
 
@@ -145,7 +158,7 @@ void plan_clusters(const PlanLayoutsOptions& options, SearchRequest request,
     std::cout << '\n';
   }
   if (planned.empty()) user_error("on none of these clusters a layout works: above is what would");
-  std::cout << plan::compare_clusters(planned, options.circumstances);
+  print(plan::compare_clusters(planned, options.circumstances, columns_of_text()));
 }
 
 // Doubles the GPUs until the days are enough, then halves the step.

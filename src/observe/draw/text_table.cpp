@@ -58,6 +58,30 @@ std::string plain_table(const TextRow& header, const std::vector<TextRow>& rows)
   return text;
 }
 
+std::string fitting_table(const TextRow& header, const std::vector<TextRow>& rows, size_t width) {
+  const std::vector<size_t> widths = column_widths(header, rows, 0);
+  std::string text;
+  size_t next = 1;
+  do {
+    std::vector<size_t> columns{0};
+    size_t taken = widths[0];
+    while (next < header.size() && (columns.size() == 1 || width == 0 || taken + 2 + widths[next] <= width)) {
+      taken += 2 + widths[next];
+      columns.push_back(next++);
+    }
+    const auto some = [&](const TextRow& row) {
+      TextRow cells;
+      for (const size_t column : columns) cells.push_back(row[column]);
+      return cells;
+    };
+    std::vector<TextRow> some_rows;
+    for (const TextRow& row : rows) some_rows.push_back(some(row));
+    if (!text.empty()) text += '\n';
+    text += plain_table(some(header), some_rows);
+  } while (next < header.size());
+  return text;
+}
+
 std::string csv_line(const TextRow& cells) {
   std::string line;
   for (const std::string& cell : cells) {

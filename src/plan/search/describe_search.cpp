@@ -7,6 +7,7 @@
 
 #include "core/words.h"
 #include "observe/draw/text_table.h"
+#include "observe/draw/wrapped_text.h"
 #include "plan/rehearsal.h"
 #include "plan/run_request.h"
 #include "plan/search/layout_facts.h"
@@ -19,6 +20,14 @@ namespace {
 constexpr double kCheckpointBytes = 14;
 // A copy between host and GPU reaches this share of the link.
 constexpr double kHostShare = 0.8;
+
+constexpr std::string_view kLegend =
+    "t tensor, p pipeline, v chunks (+: embedding and loss count as layers), c context, d data, b micro batch; idle: "
+    "bubble and imbalance; tp, cp, pp, dp: exposed communication; ~: within 2 % of the best, which the model cannot "
+    "tell "
+    "apart";
+// Of text that no terminal shows.
+constexpr size_t kFileWidth = 119;
 
 std::string share(double part, double whole) {
   return fmt::format("{:.1f}", 100 * part / whole);
@@ -153,7 +162,7 @@ Price price_of(const PlannedLayout& layout, const Cluster& cluster, const Circum
 }
 
 std::string describe_search(const SearchRequest& request, const SearchResult& result,
-                            const Circumstances& circumstances) {
+                            const Circumstances& circumstances, size_t width) {
   const config::Model& m = request.run.model;
   std::string text = fmt::format(
       "cluster          {}\nbatch            {} samples of {} tokens\nlayouts          {} divide, {} may fit, "
@@ -164,13 +173,10 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
   std::vector<observe::TextRow> rows;
   for (const PlannedLayout& layout : result.best) rows.push_back(row_of(layout, result.best[0].seconds()));
   text += '\n';
-  text += observe::plain_table({"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute", "idle %",
-                                "tp %", "cp %", "pp %", "dp %"},
-                               rows);
-  text +=
-      "t tensor, p pipeline, v chunks (+: embedding and loss count as layers), c context, d data, b micro batch; idle: "
-      "bubble\nand imbalance; tp, cp, pp, dp: exposed communication; ~: within 2 % of the best, which the model cannot "
-      "tell apart\n\n";
+  text += observe::fitting_table({"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute", "idle %",
+                                  "tp %", "cp %", "pp %", "dp %"},
+                                 rows, width);
+  text += observe::wrap_lines(kLegend, static_cast<int64_t>(width > 0 ? width : kFileWidth)) + "\n\n";
   return text + describe_price(price_of(result.best[0], request.cluster, circumstances), result.best[0], circumstances);
 }
 
@@ -235,7 +241,8 @@ std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
   return observe::plain_table({"against the best, ms a step", "all", "most of it", "on"}, rows);
 }
 
-std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances) {
+std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances,
+                             size_t width) {
   std::vector<observe::TextRow> rows;
   for (const auto& [cluster, best] : clusters) {
     const Price price = price_of(best, cluster, circumstances);
@@ -249,7 +256,7 @@ std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const 
   observe::TextRow header{"cluster", "layout",    "step s", "tokens/s", "MFU %",
                           "memory",  "goodput %", "days",   "GPU-hours"};
   if (circumstances.price > 0) header.push_back("cost");
-  return observe::plain_table(header, rows);
+  return observe::fitting_table(header, rows, width);
 }
 
 std::string to_yaml(const SearchRequest& request, const SearchResult& result) {

@@ -9,9 +9,9 @@ namespace megalith::plan {
 
 Price price_of(const PlannedLayout& layout, const Cluster& cluster, const Circumstances& circumstances);
 
-// What was searched and the ranked table of what was found.
+// What was searched and the ranked table of what was found; tables in at most `width` columns of text (0: no limit).
 std::string describe_search(const SearchRequest& request, const SearchResult& result,
-                            const Circumstances& circumstances);
+                            const Circumstances& circumstances, size_t width = 0);
 // One layout: where its time and its memory go, days and money.
 std::string explain(const SearchRequest& request, const PlannedLayout& layout, const Circumstances& circumstances);
 // What each of the others loses to the first, and on what.
@@ -22,7 +22,8 @@ struct PlannedCluster {
   Cluster cluster;
   PlannedLayout best;
 };
-std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances);
+std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances,
+                             size_t width = 0);
 
 // A recipe of overrides that lays out the run like this, with the reasons in comments.
 std::string to_yaml(const SearchRequest& request, const SearchResult& result);

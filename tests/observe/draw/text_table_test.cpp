@@ -24,6 +24,20 @@ TEST(TextTable, PlainAlignsNumbersToTheRight) {
             "b       100.25\n");
 }
 
+TEST(TextTable, GoesOnBelowWhereItIsTooWide) {
+  const TextRow header{"use", "seconds", "share", "of"};
+  const std::vector<TextRow> rows{{"a", "1.5", "20", "x"}};
+  EXPECT_EQ(fitting_table(header, rows, 0), plain_table(header, rows));
+  EXPECT_EQ(fitting_table(header, rows, 23), plain_table(header, rows));
+  EXPECT_EQ(fitting_table(header, rows, 22),
+            "use  seconds  share\n"
+            "a        1.5     20\n"
+            "\n"
+            "use  of\n"
+            "a     x\n");
+  EXPECT_EQ(fitting_table({"use"}, {{"a"}}, 2), "use\na\n");
+}
+
 TEST(TextTable, CsvQuotesWhatNeedsIt) {
   EXPECT_EQ(csv_line({"", "a", "b,c", "d\"e"}), ",a,\"b,c\",\"d\"\"e\"\r\n");
 }
