@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <random>
+#include <tuple>
 
+#include "config/derived.h"
 #include "core/file.h"
 #include "plan/rehearsal.h"
 #include "plan/run_layout.h"
@@ -173,6 +175,23 @@ TEST(Search, IsNoSlowerThanTheRecipe) {
     const PlannedLayout own = plan_as_is(request);
     if (own.memory.total() > usable_bytes(request.cluster.gpu, request.headroom)) continue;
     EXPECT_LE(search_layouts(request).best.at(0).seconds(), own.seconds() * (1 + 1e-9)) << recipe;
+  }
+}
+
+// What the documents that Megalith is built from train, on as many GPUs.
+TEST(Search, IsNoSlowerThanThoseWhoPublishedTheRecipe) {
+  for (const auto& [recipe, gpu, gpus] : {std::tuple{"gpt3-175b-dgxc", "h100", 128},
+                                          {"gpt3-175b-azure", "h100", 128},
+                                          {"gpt3-175b-neuron", "trn1", 256},
+                                          {"gpt3-175b", "h100", 256},
+                                          {"llama3.1-405b", "h200", 432}}) {
+    const SearchRequest request = planned_recipe(recipe, gpus, gpu);
+    ASSERT_EQ(config::world_size(request.run.trainer), gpus) << recipe;
+    const PlannedLayout own = plan_as_is(request);
+    const SearchResult found = search_layouts(request);
+    ASSERT_FALSE(found.best.empty()) << recipe;
+    EXPECT_LE(found.best[0].seconds(), own.seconds() * (1 + 1e-9)) << recipe;
+    EXPECT_LE(found.best[0].memory.total(), usable_bytes(request.cluster.gpu, request.headroom)) << recipe;
   }
 }
 
