@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <tuple>
@@ -202,19 +204,45 @@ TEST(Search, NothingFits405BOnOneNode) {
   EXPECT_GT(result.possible, 0);
 }
 
-TEST(Search, WritesARecipeOfTheSameLayout) {
-  const SearchRequest request = planned_recipe("gpt3-13b", 64, "h100");
+// What `train -c RECIPE -c best.yaml --dry-run` would take from it.
+void expect_written_layout(const std::string& recipe, int64_t gpus) {
+  const SearchRequest request = planned_recipe(recipe, gpus, "h100");
   const SearchResult result = search_layouts(request);
+  if (result.best.empty()) {
+    EXPECT_TRUE(recipe == "demo" || recipe == "llama3.1-405b") << recipe << " on " << gpus;
+    return;
+  }
+  const PlannedLayout& best = result.best[0];
   config::Run again =
-      config::load(std::vector<config::Source>{{"recipe", read_text(in_repository("recipes/gpt3-13b.yaml"))},
+      config::load(std::vector<config::Source>{{"recipe", read_text(in_repository("recipes/" + recipe + ".yaml"))},
                                                {"best.yaml", to_yaml(request, result)}},
-                   {});
+                   {"trainer.precision=bf16"});
   config::validate(again);
-  const Candidate read = candidate_of(again);
-  EXPECT_EQ(read.layout, result.best[0].candidate.layout);
-  EXPECT_EQ(read.micro_batch, result.best[0].candidate.micro_batch);
-  EXPECT_EQ(read.recompute, result.best[0].candidate.recompute);
+  EXPECT_EQ(config::world_size(again.trainer), gpus);
+  Candidate read = candidate_of(again);
+  // A recipe's optimizer may ask for shards, which are nothing where there is one replica.
+  if (read.layout.replicas() == 1) read.layout.shards_optimizer = best.candidate.layout.shards_optimizer;
+  EXPECT_EQ(read.layout, best.candidate.layout) << recipe << " on " << gpus;
+  EXPECT_EQ(read.micro_batch, best.candidate.micro_batch);
+  EXPECT_EQ(read.recompute, best.candidate.recompute);
   check_layout(again, request.vocabulary);
+  EXPECT_EQ(memory_of_worst_rank(stage_request(again, request.vocabulary)).table.total(), best.memory.total());
+}
+
+// Every recipe on one number of GPUs; on all of them with MEGALITH_LONG_TESTS set.
+TEST(Search, WritesRecipesOfTheSameLayout) {
+  const std::vector<int64_t> numbers{64, 512, 4096, 16384};
+  std::vector<std::string> recipes;
+  for (const auto& entry : std::filesystem::directory_iterator(in_repository("recipes"))) {
+    if (entry.path().extension() == ".yaml") recipes.push_back(entry.path().stem());
+  }
+  std::sort(recipes.begin(), recipes.end());
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    for (size_t j = 0; j < numbers.size(); ++j) {
+      if (std::getenv("MEGALITH_LONG_TESTS") != nullptr || i % numbers.size() == j)
+        expect_written_layout(recipes[i], numbers[j]);
+    }
+  }
 }
 
 }  // namespace
