@@ -87,6 +87,7 @@ void Rates::add(std::string_view text, const std::string& file) {
   for (const char* column : {"operation", "shape", "microseconds", "flops", "bytes"}) {
     if (csv.find(column) < 0) user_error("{} has no column '{}': give what `bench step --csv` wrote", file, column);
   }
+  if (csv.records.empty()) user_error("{} has no operation: give what `bench step --csv` wrote on a GPU", file);
   files_.push_back(file);
   const auto cell_or_nothing = [&](const Csv::Record& record, std::string_view column) {
     const int64_t place = csv.find(column);

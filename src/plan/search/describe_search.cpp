@@ -176,7 +176,7 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
   text += observe::fitting_table({"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute", "idle %",
                                   "tp %", "cp %", "pp %", "dp %"},
                                  rows, width);
-  text += observe::wrap_lines(kLegend, static_cast<int64_t>(width > 0 ? width : kFileWidth)) + "\n\n";
+  text += observe::wrap_lines(kLegend, static_cast<int64_t>(width > 0 ? width : kFileWidth)) + "\n";
   return text + describe_price(price_of(result.best[0], request.cluster, circumstances), result.best[0], circumstances);
 }
 

@@ -68,6 +68,7 @@ TEST(Rates, WrongFiles) {
     expect_error(ErrorKind::user, {message}, [&] { Rates().add(text, "mine.csv"); });
   };
   expect("operation,shape\n", "mine.csv has no column 'microseconds'");
+  expect(kColumns, "mine.csv has no operation");
   expect(kColumns + "gemm,x,1,0,1,1\n", "mine.csv, line 2, column microseconds: a time must be above 0");
   expect(kColumns + "gemm,x,1,-4,1,1\n", "'-4' is not a number from 0");
   expect(kColumns + "gemm,x,1,4,1\n", "line 2: 5 cells");
