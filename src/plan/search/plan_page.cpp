@@ -89,6 +89,8 @@ std::string parts_figure(const std::vector<PlannedLayout>& layouts) {
   Bars bars{.name = "parts", .title = "Where a step goes", .bars = {}};
   for (const PlannedLayout& layout : layouts) {
     Bar bar{.label = short_name(layout.candidate), .parts = {}, .value = fmt::format("{:.3f} s", layout.seconds())};
+    if (layout.candidate.recompute != config::Granularity::none)
+      bar.value += fmt::format(", {} recompute", word_of(layout.candidate.recompute));
     for (const NamedPart& part : kNamedParts) {
       const double seconds = layout.parts.*part.seconds;
       if (seconds <= 0) continue;
@@ -109,9 +111,9 @@ int64_t shown_micro_batches(const PlannedLayout& best) {
   return std::min(all, std::max(layout.pipeline, std::min(2 * layout.pipeline, kMostBoxes / boxes_each)));
 }
 
-Bar stage_bar(const StepTimeline& timeline, size_t stage) {
+Bar stage_bar(const StepTimeline& timeline, size_t stage, int64_t layers) {
   const StageTimeline& row = timeline.simulation.stages[stage];
-  Bar bar{.label = fmt::format("stage {}", stage), .parts = {}, .value = {}};
+  Bar bar{.label = fmt::format("stage {}", stage), .parts = {}, .value = counted(layers, "layer")};
   double clock = 0.0;
   const auto wait_until = [&](double time) {
     if (time > clock) bar.parts.push_back({"idle", "grid", time - clock, "idle for " + milliseconds(time - clock)});
@@ -129,7 +131,6 @@ Bar stage_bar(const StepTimeline& timeline, size_t stage) {
     clock = span.end;
   }
   wait_until(timeline.simulation.duration);
-  bar.value = fmt::format("{:.1f} % idle", 100 * (1 - row.busy / timeline.simulation.duration));
   return bar;
 }
 
@@ -143,7 +144,8 @@ std::string pipeline_figure(const SearchRequest& request, const PlannedLayout& b
             .title = shown < all ? fmt::format("The pipeline with {} of the {} micro batches of a step", shown, all)
                                  : fmt::format("The pipeline of a step, {} micro batches", all),
             .bars = {}};
-  for (size_t stage = 0; stage < timeline.schedules.size(); ++stage) bars.bars.push_back(stage_bar(timeline, stage));
+  for (size_t stage = 0; stage < timeline.schedules.size(); ++stage)
+    bars.bars.push_back(stage_bar(timeline, stage, best.features.layers_of_stage(static_cast<int64_t>(stage))));
   return "<h3>Pipeline of " + short_name(best.candidate) + "</h3>\n<div class=\"charts\">\n" +
          observe::svg_figure(bars) + "</div>\n";
 }

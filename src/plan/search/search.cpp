@@ -267,10 +267,14 @@ std::vector<Scored> own_layout(const SearchRequest& request) {
   return {{.candidate = own}};
 }
 
+// Nobody saves memory by a step that takes so many times as long.
+constexpr double kSlowestOfFront = 2.0;
+
 // Of candidates by rising time, those whose bound is below that of every faster one.
 std::vector<Scored> smaller_ones(const std::vector<Scored>& candidates) {
   std::vector<Scored> found;
   for (const Scored& candidate : candidates) {
+    if (candidate.seconds > kSlowestOfFront * candidates.front().seconds) break;
     if (found.empty() || candidate.least_bytes < found.back().least_bytes) found.push_back(candidate);
   }
   return found;
@@ -280,6 +284,7 @@ std::vector<Scored> smaller_ones(const std::vector<Scored>& candidates) {
 std::vector<PlannedLayout> front_of(const std::vector<PlannedLayout>& layouts) {
   std::vector<PlannedLayout> front;
   for (const PlannedLayout& layout : layouts) {
+    if (layout.seconds() > kSlowestOfFront * layouts.front().seconds()) break;
     if (front.empty() || layout.memory.total() < front.back().memory.total()) front.push_back(layout);
   }
   return front;

@@ -43,7 +43,8 @@ struct SearchResult {
   int64_t in_bound = 0;  // of those, that the bound of memory leaves
   int64_t rehearsed = 0;
   std::vector<PlannedLayout> best;  // fastest first; empty where none fits
-  // Where it was asked for: those than which no other that was rehearsed is both faster and smaller, fastest first.
+  // Where it was asked for: those than which no other that was rehearsed is both faster and smaller, fastest first,
+  // none twice as slow as the best.
   std::vector<PlannedLayout> front;
   // Where none fits: the one that needs least, of those rehearsed.
   std::vector<PlannedLayout> smallest;

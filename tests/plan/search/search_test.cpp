@@ -165,8 +165,8 @@ TEST(Search, NothingOnTheFrontIsBeatenInTimeAndMemory) {
     EXPECT_GT(found.front[i].seconds(), found.front[i - 1].seconds());
     EXPECT_LT(found.front[i].memory.total(), found.front[i - 1].memory.total());
   }
-  // The least that any layout needs, of those that are not slow for nothing.
   EXPECT_LT(found.front.back().memory.total(), plain.best.back().memory.total() / 2);
+  EXPECT_LE(found.front.back().seconds(), 2 * found.front[0].seconds());
   for (const PlannedLayout& layout : found.front)
     EXPECT_EQ(layout.memory.total(), rehearsed_bytes(request, layout.candidate));
 }
