@@ -170,12 +170,18 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
       describe_gpu(request.cluster), m.global_batch_size, m.encoder_seq_length,
       with_commas(static_cast<double>(result.possible)), with_commas(static_cast<double>(result.in_bound)),
       result.rehearsed);
+  observe::TextRow header{"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute",
+                          "idle %", "tp %",   "cp %",     "pp %",  "dp %",   "days"};
+  if (circumstances.price > 0) header.push_back("cost");
   std::vector<observe::TextRow> rows;
-  for (const PlannedLayout& layout : result.best) rows.push_back(row_of(layout, result.best[0].seconds()));
+  for (const PlannedLayout& layout : result.best) {
+    rows.push_back(row_of(layout, result.best[0].seconds()));
+    const Price price = price_of(layout, request.cluster, circumstances);
+    rows.back().push_back(fmt::format("{:.2f}", price.days));
+    if (circumstances.price > 0) rows.back().push_back(with_commas(price.cost));
+  }
   text += '\n';
-  text += observe::fitting_table({"layout", "step s", "tokens/s", "MFU %", "memory", "stage", "recompute", "idle %",
-                                  "tp %", "cp %", "pp %", "dp %"},
-                                 rows, width);
+  text += observe::fitting_table(header, rows, width);
   text += observe::wrap_lines(kLegend, static_cast<int64_t>(width > 0 ? width : kFileWidth)) + "\n";
   return text + describe_price(price_of(result.best[0], request.cluster, circumstances), result.best[0], circumstances);
 }
