@@ -153,6 +153,15 @@ TEST_F(Plan, CallsThatWereMeasured) {
   expect_refused(asked + "--wire best.yaml", "best.yaml");
 }
 
+TEST_F(Plan, TooManyFailures) {
+  const Outcome outcome = plan(recipe("gpt3-6.7b") +
+                               "--as-is --gpu h100 --gpus 16384 model.global_batch_size=16384 "
+                               "--failures 100000 --price 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("never: the next failure comes"), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("inf"), std::string::npos) << outcome.output;
+}
+
 TEST_F(Plan, LeavesNoOptionUnheeded) {
   expect_refused(recipe("gpt3-6.7b") + "--gpu ''", "--gpu is empty");
   expect_refused(recipe("gpt3-6.7b") + "--out x.csv", "--out is for --table");

@@ -125,9 +125,12 @@ void refuse(const SearchRequest& request, const SearchResult& result) {
       found.empty() ? "no other number of GPUs and no other batch helps: use a smaller model" : found;
   const std::string kept =
       pinned_layout(request).empty() ? "" : fmt::format(" with {} as given", pinned_layout(request));
+  const std::vector<int64_t>& ramp = request.run.model.rampup_batch_size;
+  const std::string growing = ramp.empty() ? "" : fmt::format(" (growing from {} by {})", ramp[0], ramp[1]);
   if (result.possible == 0)
-    user_error("no layout{} divides a batch of {} and {} layers over {} GPUs: {}", kept,
-               request.run.model.global_batch_size, request.run.model.num_layers, request.cluster.gpus, advice);
+    user_error("no layout{} divides a batch of {}{} and {} layers over {} GPUs: {}", kept,
+               request.run.model.global_batch_size, growing, request.run.model.num_layers, request.cluster.gpus,
+               advice);
   const int64_t usable = plan::usable_bytes(request.cluster.gpu, request.headroom);
   user_error("none of {} layouts{} on {} {} fits its {}{}: {}", result.possible, kept, request.cluster.gpus,
              request.cluster.gpu.name, bytes_in_words(static_cast<double>(usable)),

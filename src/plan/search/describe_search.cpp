@@ -33,6 +33,11 @@ std::string share(double part, double whole) {
   return fmt::format("{:.1f}", 100 * part / whole);
 }
 
+// Where failures come faster than restarts, a run never ends.
+std::string or_never(const Price& price, const std::string& text) {
+  return price.goodput > 0 ? text : "never";
+}
+
 observe::TextRow row_of(const PlannedLayout& layout, double best) {
   const StepParts& p = layout.parts;
   const double step = layout.seconds();
@@ -76,6 +81,10 @@ std::string describe_price(const Price& price, const PlannedLayout& layout, cons
                                    duration_in_words(price.interval_s)));
   }
   line("goodput", fmt::format("{:.2f} %", 100 * price.goodput));
+  if (price.goodput <= 0) {
+    line("days", "never: the next failure comes before the run has restarted and saved");
+    return text;
+  }
   line("days",
        fmt::format("{:.2f} for {:.4g} tokens, {} GPU-hours", price.days, c.tokens, with_commas(price.gpu_hours)));
   if (c.price > 0) line("cost", fmt::format("{} at {:g} per GPU-hour", with_commas(price.cost), c.price));
@@ -177,8 +186,8 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
   for (const PlannedLayout& layout : result.best) {
     rows.push_back(row_of(layout, result.best[0].seconds()));
     const Price price = price_of(layout, request.cluster, circumstances);
-    rows.back().push_back(fmt::format("{:.2f}", price.days));
-    if (circumstances.price > 0) rows.back().push_back(with_commas(price.cost));
+    rows.back().push_back(or_never(price, fmt::format("{:.2f}", price.days)));
+    if (circumstances.price > 0) rows.back().push_back(or_never(price, with_commas(price.cost)));
   }
   text += '\n';
   text += observe::fitting_table(header, rows, width);
@@ -256,8 +265,8 @@ std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const 
                     fmt::format("{:.3f}", best.seconds()), with_commas(tokens_of_step(best.features) / best.seconds()),
                     share(mfu(best.features, best.seconds()), 1),
                     bytes_in_words(static_cast<double>(best.memory.total())), share(price.goodput, 1),
-                    fmt::format("{:.2f}", price.days), with_commas(price.gpu_hours)});
-    if (circumstances.price > 0) rows.back().push_back(with_commas(price.cost));
+                    or_never(price, fmt::format("{:.2f}", price.days)), or_never(price, with_commas(price.gpu_hours))});
+    if (circumstances.price > 0) rows.back().push_back(or_never(price, with_commas(price.cost)));
   }
   observe::TextRow header{"cluster", "layout",    "step s", "tokens/s", "MFU %",
                           "memory",  "goodput %", "days",   "GPU-hours"};

@@ -41,11 +41,13 @@ std::string facts(const SearchRequest& request, const PlannedLayout& best, const
   cards.add("MFU", fmt::format("{:.1f} %", 100 * mfu(best.features, best.seconds())), "attention counted in full");
   cards.add("Memory", bytes_in_words(static_cast<double>(best.memory.total())),
             fmt::format("of {:g} GiB, on stage {}", request.cluster.gpu.memory_gib, best.worst_stage));
-  cards.add("Days", fmt::format("{:.2f}", price.days), fmt::format("for {:.4g} tokens", circumstances.tokens));
-  if (circumstances.price > 0) {
+  const bool ends = price.goodput > 0;
+  cards.add("Days", ends ? fmt::format("{:.2f}", price.days) : "never",
+            fmt::format("for {:.4g} tokens", circumstances.tokens));
+  if (ends && circumstances.price > 0) {
     cards.add("Cost", with_commas(price.cost),
               fmt::format("{} GPU-hours at {:g}", with_commas(price.gpu_hours), circumstances.price));
-  } else {
+  } else if (ends) {
     cards.add("GPU-hours", with_commas(price.gpu_hours));
   }
   cards.add("Goodput", fmt::format("{:.2f} %", 100 * price.goodput),

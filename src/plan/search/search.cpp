@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "config/batch_ramp.h"
 #include "config/derived.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
@@ -47,6 +48,14 @@ std::vector<int64_t> divisors(int64_t number, int64_t most) {
   return found;
 }
 
+// Whether the layout divides every batch of a run, the smaller ones at its start included.
+bool divides(const Layout& layout, parallel::LayoutDemands demands, const std::vector<int64_t>& batches) {
+  return std::all_of(batches.begin(), batches.end(), [&](int64_t batch) {
+    demands.global_batch = batch;
+    return parallel::layout_problems(layout, demands).empty();
+  });
+}
+
 // Every layout that divides, scored in closed form.
 class Enumeration {
  public:
@@ -56,6 +65,7 @@ class Enumeration {
         own_(candidate_of(request.run)),
         padded_(config::padded_vocab(request.vocabulary, request.run.model.make_vocab_size_divisible_by)),
         demands_(demands_of(request.run, padded_)),
+        batches_(config::BatchRamp(request.run.model).batches()),
         usable_(static_cast<double>(usable_bytes(request.cluster.gpu, request.headroom))) {
     demands_.ranks = request.cluster.gpus;
   }
@@ -168,7 +178,7 @@ class Enumeration {
       demands.micro_batch = b;
       Layout executed = layout;
       if (layout.shards_weights) executed.chunks = demands_.layers;
-      if (!parallel::layout_problems(executed, demands).empty()) continue;
+      if (!divides(executed, demands, batches_)) continue;
       for (const Granularity recompute : {Granularity::none, Granularity::selective, Granularity::full}) {
         if (is_pinned("model.activations_checkpoint_granularity") && recompute != own_.recompute) continue;
         score({.layout = layout, .micro_batch = b, .recompute = recompute});
@@ -197,6 +207,7 @@ class Enumeration {
   Candidate own_;
   int64_t padded_;
   parallel::LayoutDemands demands_;
+  std::vector<int64_t> batches_;
   double usable_;
   int64_t possible_ = 0;
   std::vector<Scored> scored_;
@@ -262,8 +273,8 @@ std::vector<Scored> own_layout(const SearchRequest& request) {
   own.layout.data = request.cluster.gpus / copy;
   const config::Run run = with_candidate(request.run, request.cluster, own);
   const int64_t padded = config::padded_vocab(request.vocabulary, run.model.make_vocab_size_divisible_by);
-  if (request.cluster.gpus % copy != 0 || !parallel::layout_problems(layout_of(run), demands_of(run, padded)).empty())
-    return {};
+  const std::vector<int64_t> batches = config::BatchRamp(run.model).batches();
+  if (request.cluster.gpus % copy != 0 || !divides(layout_of(run), demands_of(run, padded), batches)) return {};
   return {{.candidate = own}};
 }
 

@@ -130,6 +130,17 @@ TEST(Search, FindsWhatTryingAllFinds) {
   }
 }
 
+TEST(Search, LayoutsWorkForEveryBatchOfARamp) {
+  const SearchRequest request =
+      planned_recipe("gpt3-6.7b", 64, "h100", {"model.rampup_batch_size=[32,32,1000]", "model.global_batch_size=1024"});
+  const SearchResult found = search_layouts(request);
+  ASSERT_FALSE(found.best.empty());
+  for (const PlannedLayout& layout : found.best) {
+    EXPECT_LE(layout.candidate.layout.data * layout.candidate.micro_batch, 32);
+    check_layout(with_candidate(request.run, request.cluster, layout.candidate), request.vocabulary);
+  }
+}
+
 TEST(Search, PinnedKeysKeepTheirValues) {
   SearchRequest request =
       planned_recipe("gpt3-13b", 64, "h100", {"model.tensor_model_parallel_size=4", "model.micro_batch_size=2"});
