@@ -220,7 +220,7 @@ CheckOutcome Node::check(std::string& evidence) {
       remove_if_there(probe);
       if (read != text) data_error("{} does not give back what was written to it", probe.string());
     }
-    evidence = tiers == nullptr ? "" : train::why_not_writable(*tiers, 0);
+    evidence = tiers == nullptr ? "" : train::why_not_writable(*tiers, "node-" + options_.node);
   } catch (const Error& error) {
     evidence = error.what();
   }

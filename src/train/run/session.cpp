@@ -202,7 +202,7 @@ std::string keep_tokenizer(const config::Run& run, const Tiers& tiers, const std
 std::optional<File> open_tiers(const config::Run& run, const Tiers& tiers, bool may_lock, engine::RankTalk& talk) {
   if (!run.exp_manager.create_checkpoint_callback) return std::nullopt;
   std::optional<File> lock;
-  std::string reason = why_not_writable(tiers, talk.rank());
+  std::string reason = why_not_writable(tiers, fmt::format("rank-{}", talk.rank()));
   if (reason.empty() && may_lock && talk.rank() == 0 && !run.exp_manager.checkpoint_callback_params.dirpath.empty()) {
     try {
       lock = lock_checkpoints(tiers.persistent);

@@ -43,9 +43,9 @@ Tiers tiers_of(const config::Run& run, const std::string& node) {
 
 namespace {
 
-void try_out(const fs::path& directory, int rank) {
+void try_out(const fs::path& directory, const std::string& who) {
   make_directory(directory);
-  const fs::path probe = directory / fmt::format(".megalith.probe-{}", rank);
+  const fs::path probe = directory / (".megalith.probe-" + who);
   ::unlink(probe.c_str());
   File file = File::create_new(probe);
   try {
@@ -108,11 +108,11 @@ File open_directory(const fs::path& directory) {
 
 }  // namespace
 
-std::string why_not_writable(const Tiers& tiers, int rank) {
+std::string why_not_writable(const Tiers& tiers, const std::string& who) {
   for (const auto& [directory, key] : {std::pair(tiers.persistent, "dirpath"), {tiers.local, "local_dirpath"}}) {
     if (directory.empty()) continue;
     try {
-      try_out(directory, rank);
+      try_out(directory, who);
     } catch (const Error& error) {
       return fmt::format(
           "checkpoints cannot be written to {}: {}; choose another directory with "

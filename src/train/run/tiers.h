@@ -28,9 +28,9 @@ Tiers tiers_of(const config::Run& run, const std::string& node);
 // The same for the node of a rank, where nodes have no names of their own but are counted.
 Tiers tiers_of(const config::Run& run, int rank);
 
-// Makes the directories that rank `rank` writes checkpoints to, and writes to them. Why one of them cannot be used, and
-// what to do; empty: all can.
-std::string why_not_writable(const Tiers& tiers, int rank);
+// Makes the directories that `who` writes checkpoints to, and writes to them: "rank-3", as nobody else is called at the
+// same time. Why one of them cannot be used, and what to do; empty: all can.
+std::string why_not_writable(const Tiers& tiers, const std::string& who);
 
 // Bytes that hold copies of this run's state from an earlier start, or of runs that nobody continues: RunMemory uses
 // the former again and removes the latter.

@@ -1,6 +1,9 @@
 #include "train/run/tiers.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "core/process/file_lock.h"
 #include "temp_dir.h"
@@ -22,6 +25,22 @@ TEST(Tiers, BelongToANodeByItsNumberOrByItsName) {
   EXPECT_EQ(named.local, "/disk/gpu-%n-7/x-gpu-%n-7/" + of_run) << "whichever ranks it has";
   EXPECT_EQ(named.memory.string().rfind("/memory/gpu-%n-7/megalith-", 0), 0U) << named.memory;
   EXPECT_EQ(named.persistent, tiers_of(run, 5).persistent);
+}
+
+TEST(Tiers, ManyTryThemAtTheSameTime) {
+  const testing::TempDir dir;
+  const Tiers tiers{.persistent = dir / "checkpoints", .local = {}, .memory = {}};
+  std::vector<std::string> problems(2);
+  {
+    std::vector<std::jthread> nodes;
+    for (size_t node = 0; node < problems.size(); ++node) {
+      nodes.emplace_back([&, node] {
+        for (int i = 0; i < 30; ++i) problems[node] += why_not_writable(tiers, fmt::format("node-{}", node));
+      });
+    }
+  }
+  EXPECT_EQ(problems, std::vector<std::string>(2));
+  EXPECT_TRUE(std::filesystem::is_empty(tiers.persistent));
 }
 
 TEST(Tiers, MemoryOfEarlierStartsCanBeUsedAgain) {
