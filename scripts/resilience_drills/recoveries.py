@@ -172,6 +172,9 @@ def die_at_line(campaign, fleet, kind, number):
     fleet.wait_for_generation(generation + 1)
     fleet.wait_for_steps(2)
     expect_one_start(fleet, generation + 1)
+    # Else the next supervisor would die at a line that is still this swap's.
+    fleet.wait_for("the swap's last line", lambda: any(fact["kind"] == "progress" and fact["about"] == generation + 1
+                                                       for fact in new_facts(fleet, before)))
     line = campaign.measure(fleet, before)
     print(f"supervisor dies at {kind} {number}: {'' if died else 'there was no such line, '}{line}", flush=True)
     if line["lost"] > 2 or line["generations"] != 1:
