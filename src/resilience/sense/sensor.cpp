@@ -246,22 +246,15 @@ void Sensor::tell_store(double now, std::vector<Fact>& facts) {
 
 void Sensor::lost_session(const std::string& node, double now) {
   const auto found = nodes_.find(node);
-  if (found != nodes_.end()) found->second.broken = now;
+  if (found == nodes_.end()) return;
+  found->second.broken = now;
+  silence_due_ = std::min(silence_due_, now + kRedial * state_.settings.heartbeat_timeout);
 }
 
 void Sensor::look(double now, std::vector<Fact>& facts) {
   watch_generation();
-  const double timeout = state_.settings.heartbeat_timeout;
-  for (const auto& [name, node] : state_.nodes) {
-    if (!node.is_heard) continue;
-    const double heard = std::max(nodes_[name].heard, node.since);
-    const bool is_back_late = now - nodes_[name].broken >= kRedial * timeout;
-    if (now - heard < timeout && !is_back_late) continue;
-    facts.push_back({.kind = FactKind::silent,
-                     .time = now,
-                     .node = name,
-                     .evidence = fmt::format("node {} has been silent for {:.1f} s", name, now - heard)});
-  }
+  hangs_due_ = kNever;
+  tell_silence(now, facts);
   if (!accepts_faults()) return;
   tell_ends(0, ranks_.size(), now, facts);
   tell_store(now, facts);
@@ -272,10 +265,21 @@ void Sensor::look(double now, std::vector<Fact>& facts) {
   tell_learned(now, facts);
 }
 
-void Sensor::look_for_hangs(double now, std::vector<Fact>& facts) {
-  hangs_due_ = kNever;
-  watch_generation();
-  if (accepts_faults() && state_.has_ranks()) tell_hangs(now, facts);
+void Sensor::tell_silence(double now, std::vector<Fact>& facts) {
+  silence_due_ = kNever;
+  const double timeout = state_.settings.heartbeat_timeout;
+  for (const auto& [name, node] : state_.nodes) {
+    if (!node.is_heard) continue;
+    const Node& its = nodes_[name];
+    const double heard = std::max(its.heard, node.since);
+    const double due = std::min(heard + timeout, its.broken + kRedial * timeout);
+    silence_due_ = std::min(silence_due_, std::max(due, now));  // the next look tells what follows from it
+    if (now < due) continue;
+    facts.push_back({.kind = FactKind::silent,
+                     .time = now,
+                     .node = name,
+                     .evidence = fmt::format("node {} has been silent for {:.1f} s", name, now - heard)});
+  }
 }
 
 void Sensor::tell_progress(double now, std::vector<Fact>& facts) {

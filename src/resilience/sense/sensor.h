@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -29,11 +30,10 @@ class Sensor {
   Verdict take(const Report& report, double now, std::vector<Fact>& facts);
   // The node's session has broken. A monitor that lives dials again at once.
   void lost_session(const std::string& node, double now);
-  // About once a second.
+  // About once a second, and when a look is due: a rank's or a node's time has run out, or every node has said what it
+  // then finds in /proc.
+  bool look_is_due(double now) const { return now >= std::min(hangs_due_, silence_due_); }
   void look(double now, std::vector<Fact>& facts);
-  // Between two looks, when a rank's deadline runs out, and when every node has said what it then finds in /proc.
-  bool hangs_are_due(double now) const { return now >= hangs_due_; }
-  void look_for_hangs(double now, std::vector<Fact>& facts);
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -58,6 +58,7 @@ class Sensor {
   void tell_ends(size_t first, size_t count, double now, std::vector<Fact>& facts);
   void tell_store(double now, std::vector<Fact>& facts);
   void tell_progress(double now, std::vector<Fact>& facts);
+  void tell_silence(double now, std::vector<Fact>& facts);
   void tell_hangs(double now, std::vector<Fact>& facts);
   void tell_lost_nodes(double now, std::vector<Fact>& facts);
   void tell_learned(double now, std::vector<Fact>& facts);
@@ -93,6 +94,7 @@ class Sensor {
   std::set<std::string> inspections_;  // nodes that have answered
   size_t inspected_nodes_ = 0;         // that were asked
   double hangs_due_ = kNever;
+  double silence_due_ = kNever;
   double told_step_deadline_ = 0.0;
   double told_save_deadline_ = 0.0;
 };

@@ -83,10 +83,7 @@ void Supervisor::poll(const Moment& now) {
     while (const std::optional<std::string> node = transport_.next_broken())
       leadership_->sensor.lost_session(*node, time);
     std::vector<Fact> facts;
-    if (looked_ >= 0 && time - looked_ < kLook) {
-      if (leadership_->sensor.hangs_are_due(time)) leadership_->sensor.look_for_hangs(time, facts);
-      return take(std::move(facts), now);
-    }
+    if (looked_ >= 0 && time - looked_ < kLook && !leadership_->sensor.look_is_due(time)) return;
     looked_ = time;
     end_if_overtaken();
     leadership_->sensor.look(time, facts);

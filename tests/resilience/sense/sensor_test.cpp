@@ -42,9 +42,9 @@ struct LoadingRun {
     sensor.take(report, now, facts);
     return facts;
   }
-  std::vector<FactKind> look_for_hangs() {
+  std::vector<FactKind> look() {
     std::vector<Fact> facts;
-    sensor.look_for_hangs(now, facts);
+    sensor.look(now, facts);
     std::vector<FactKind> kinds;
     for (const Fact& fact : facts) kinds.push_back(fact.kind);
     return kinds;
@@ -85,14 +85,14 @@ TEST(Sensor, AsksWhenADeadlineRunsOutAndJudgesWhenAllHaveAnswered) {
   const auto longest = took(Section::load, 20);  // deadline 100 s
   run.report(Section::load, 99.5, longest);
   run.now += 0.4;
-  EXPECT_FALSE(run.sensor.hangs_are_due(run.now));
+  EXPECT_FALSE(run.sensor.look_is_due(run.now));
   run.now += 0.2;
-  ASSERT_TRUE(run.sensor.hangs_are_due(run.now));
-  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::overdue});
-  EXPECT_FALSE(run.sensor.hangs_are_due(run.now)) << "nobody has answered";
+  ASSERT_TRUE(run.sensor.look_is_due(run.now));
+  EXPECT_EQ(run.look(), std::vector{FactKind::overdue});
+  EXPECT_FALSE(run.sensor.look_is_due(run.now)) << "nobody has answered";
   run.take(Section::load, 100.1, longest, ProcessReport{});
-  ASSERT_TRUE(run.sensor.hangs_are_due(run.now));
-  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::fault});
+  ASSERT_TRUE(run.sensor.look_is_due(run.now));
+  EXPECT_EQ(run.look(), std::vector{FactKind::fault});
 }
 
 TEST(Sensor, ANodeWhoseSessionBrokeIsSilentSooner) {
@@ -106,6 +106,8 @@ TEST(Sensor, ANodeWhoseSessionBrokeIsSilentSooner) {
   EXPECT_FALSE(is_silent(run, 4.9));
   EXPECT_TRUE(is_silent(run, 5.0));
   run.sensor.lost_session("a", run.now + 0.5);
+  EXPECT_FALSE(run.sensor.look_is_due(run.now + 3.9));
+  EXPECT_TRUE(run.sensor.look_is_due(run.now + 4.0));
   EXPECT_FALSE(is_silent(run, 3.9));
   EXPECT_TRUE(is_silent(run, 4.0));
   run.now += 1.0;
@@ -118,10 +120,10 @@ TEST(Sensor, LetsARankBeThatHasBeatenMeanwhile) {
   const auto longest = took(Section::load, 20);
   run.report(Section::load, 99.5, longest);
   run.now += 0.6;
-  EXPECT_EQ(run.look_for_hangs(), std::vector{FactKind::overdue});
+  EXPECT_EQ(run.look(), std::vector{FactKind::overdue});
   run.take(Section::load, 0.1, longest, ProcessReport{});
-  EXPECT_EQ(run.look_for_hangs(), std::vector<FactKind>());
-  EXPECT_FALSE(run.sensor.hangs_are_due(run.now + 99.0));
+  EXPECT_EQ(run.look(), std::vector<FactKind>());
+  EXPECT_FALSE(run.sensor.look_is_due(run.now + 4.9));
 }
 
 }  // namespace

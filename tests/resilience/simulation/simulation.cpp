@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <queue>
 
@@ -16,6 +17,8 @@ namespace megalith::resilience::testing {
 
 namespace {
 constexpr double kTick = 0.25;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRedial = 0.7;   // of heartbeat_timeout, as promised
 constexpr double kBound = 900.0;  // from the last fault to the end, beside the steps themselves
 constexpr const char* kRun = "run-1";
 constexpr std::array<const char*, 8> kInvariantWords = {"none",
@@ -56,10 +59,9 @@ class FakeNode final : public NodeHost {
   double returns_at = -1.0;  // the machine, empty
   int64_t boot = 1;
   int64_t session = 0;
-  double cut_until = -1.0;  // from the supervisors
+  double cut_since = -1.0;  // from the supervisors
+  double cut_until = -1.0;
   double reported = -1e9;
-  double delivered = 0.0;  // a report of it to a supervisor, later than all before
-  std::pair<int64_t, int64_t> newest_delivered;
   bool fails_checks = false;
   bool crashes_in_next_effect = false;
   bool has_trouble = false;  // that a supervisor may hold against it
@@ -73,19 +75,35 @@ class FakeNode final : public NodeHost {
 
 // A supervisor's process, with its ends of the wire.
 struct FakeSupervisor final : SupervisorTransport {
-  explicit FakeSupervisor(Simulation& its_simulation) : simulation(its_simulation) {}
+  // What has reached it of a node: the newest report, and the end of the session that brought it.
+  struct Heard {
+    std::pair<int64_t, int64_t> newest;
+    double at;
+    double broken;
+    int64_t broken_session = 0;
+  };
+
+  FakeSupervisor(Simulation& its_simulation, double now) : simulation(its_simulation), born(now) {}
   bool send(const std::string& node, const Order& order) override;
   std::optional<Report> receive() override;
-  std::optional<std::string> next_broken() override { return std::nullopt; }
+  std::optional<std::string> next_broken() override;
+  Heard& heard(const FakeNode& node) {
+    return heard_.try_emplace(&node, Heard{.at = born, .broken = kNever}).first->second;
+  }
 
   Simulation& simulation;
+  double born;
   std::unique_ptr<Supervisor> logic;
   std::deque<std::shared_ptr<const Report>> inbox;
+  std::deque<std::string> broken;
   double frozen_until = -1.0;
   RunPhase phase = RunPhase::gather;
   int64_t generation = 0;
   int64_t term = 0;
   std::map<std::string, std::string> out;
+
+ private:
+  std::map<const FakeNode*, Heard> heard_;
 };
 
 struct Message {
@@ -144,6 +162,7 @@ class Simulation {
   void start_supervisor();
   void crash_supervisor(const std::string& why);
   void crash_monitor(FakeNode& node, double for_seconds);
+  void break_sessions(const FakeNode& node);
   void deliver();
   void poll_monitors();
   void poll_supervisors();
@@ -302,6 +321,24 @@ std::optional<Report> FakeSupervisor::receive() {
   return report;
 }
 
+std::optional<std::string> FakeSupervisor::next_broken() {
+  if (broken.empty()) return std::nullopt;
+  std::string node = std::move(broken.front());
+  broken.pop_front();
+  return node;
+}
+
+// The kernel of a machine that lives tells the other end when a process dies; a cut tells nobody.
+void Simulation::break_sessions(const FakeNode& node) {
+  if (node.cut_until > now_) return;
+  for (const auto& supervisor : supervisors_) {
+    supervisor->broken.push_back(node.name());
+    FakeSupervisor::Heard& heard = supervisor->heard(node);
+    heard.broken = now_;
+    heard.broken_session = node.session;
+  }
+}
+
 void Simulation::put(Message message) {
   const FakeNode& node = *nodes_[message.node];
   if (node.cut_until > now_ || chance(lost_share_)) return;
@@ -335,8 +372,11 @@ void Simulation::deliver() {
     if (message.report) {
       message.supervisor->inbox.push_back(message.report);
       const std::pair number(message.report->session, message.report->header.sequence);
-      if (number > node.newest_delivered) node.delivered = now_;
-      node.newest_delivered = std::max(node.newest_delivered, number);
+      FakeSupervisor::Heard& heard = message.supervisor->heard(node);
+      if (number <= heard.newest) continue;
+      if (number.first > heard.broken_session) heard.broken = kNever;
+      heard.newest = number;
+      heard.at = now_;
       continue;
     }
     if (!node.logic) continue;
@@ -366,12 +406,13 @@ void Simulation::start_monitor(FakeNode& node) {
 
 void Simulation::crash_monitor(FakeNode& node, double for_seconds) {
   say(fmt::format("the monitor of {} dies", node.name()));
+  break_sessions(node);
   node.logic.reset();
   node.monitor_returns = now_ + for_seconds;
 }
 
 void Simulation::start_supervisor() {
-  auto supervisor = std::make_shared<FakeSupervisor>(*this);
+  auto supervisor = std::make_shared<FakeSupervisor>(*this, now_);
   supervisor->logic = std::make_unique<Supervisor>(
       settings_,
       SupervisorIdentity{.boot_id = "machine", .alarm = [this](const std::string& text) { say("alarm: " + text); }},
@@ -487,8 +528,14 @@ void Simulation::check_out(FakeSupervisor& supervisor) {
     if (node.out.empty() || inherits) continue;
     say(fmt::format("{} is out: {}", name, node.out));
     const FakeNode& truth = *nodes_[index_of(name)];
-    const bool was_silent = now_ - truth.delivered >= settings_.heartbeat_timeout - 2 * kTick;
-    if (truth.has_trouble || was_silent || run_->had_trouble(index_of(name))) continue;
+    const FakeSupervisor::Heard& heard = supervisor.heard(truth);
+    const bool was_silent = now_ - heard.at >= settings_.heartbeat_timeout - 2 * kTick ||
+                            now_ - heard.broken >= kRedial * settings_.heartbeat_timeout - 2 * kTick;
+    // Most of the time in which its ranks had to be gone: who is back by then may not have been asked again.
+    const double asked = now_ - settings_.stop_timeout;
+    const double was_cut = std::min(now_, truth.cut_until) - std::max(asked, truth.cut_since);
+    const bool could_not_answer = was_cut > 0.8 * settings_.stop_timeout;
+    if (truth.has_trouble || was_silent || could_not_answer || run_->had_trouble(index_of(name))) continue;
     violated(Invariant::no_node_out_without_evidence,
              fmt::format("{} is out, and nothing was wrong with it: {}", name, node.out));
   }
@@ -587,6 +634,7 @@ void Simulation::plan_faults() {
       case 11:
         plan(at, [=, this] {
           FakeNode& node = *some_node();
+          node.cut_since = now_;
           node.cut_until = now_ + uniform(1, 40);
           say(fmt::format("{} is cut off until {:.1f}", node.name(), node.cut_until));
         });
