@@ -34,6 +34,7 @@ class Anchored {
     const AnchorOptions options{.folders = folders_, .node = "node0", .worker = {"/bin/sh", "-c", monitor}};
     pid_ = ::fork();
     if (pid_ != 0) return;
+    ::setsid();  // as a launcher starts it
     int code = 99;
     try {
       code = run_anchor(options);
@@ -151,6 +152,24 @@ TEST(Anchor, TakesOverALivingMonitor) {
   second.send(SIGTERM);
   EXPECT_EQ(second.wait(), 75);
   EXPECT_EQ(text_at(dir.path() / "memory" / "begun"), "began\n");
+}
+
+// The kernel hangs up on stopped processes whose group loses its last parent of the same session.
+TEST(Anchor, AStoppedMonitorDoesNotHearOfItsAnchorsEnd) {
+  const testing::TempDir dir;
+  const std::string heard = (dir.path() / "heard").string();
+  Anchored anchored(dir.path(), "trap 'echo hup >> " + heard + "' HUP; trap 'echo usr1 >> " + heard +
+                                    "; exit 0' USR1; " + lines_of_monitor(dir.path()) +
+                                    "while true; do sleep 0.02; done");
+  ASSERT_TRUE(comes_true([&] { return !text_at(dir.path() / "memory" / "begun").empty(); }));
+  const std::optional<ProcessIdentity> worker = read_record(anchored.folders().worker(), "node0");
+  ASSERT_TRUE(worker);
+  ::kill(worker->pid, SIGSTOP);
+  anchored.kill(SIGKILL);
+  ::kill(worker->pid, SIGUSR1);
+  ::kill(worker->pid, SIGCONT);
+  ASSERT_TRUE(comes_true([&] { return !is_alive(*worker); }));
+  EXPECT_EQ(text_at(heard), "usr1\n");
 }
 
 TEST(Anchor, IsOnePerNode) {

@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/process/launcher_line.h"
@@ -84,8 +87,12 @@ void wait_for_line(int line) {
 // its parent's.
 [[noreturn]] void become(char* const* command, char* const* environment, const sigset_t& signals,
                          const ProcessStart& start) {
-  ::setpgid(0, 0);
-  if (!start.is_detached) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (start.is_detached) {
+    ::setsid();
+  } else {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  }
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(start.output, STDOUT_FILENO);
@@ -99,6 +106,30 @@ void wait_for_line(int line) {
   ::execve(command[0], command, environment);
   ::_exit(kCannotRun);
 }
+
+// Open until the child has left this process's session and closed what it inherited, or is gone.
+class Departure {
+ public:
+  Departure() {
+    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) io_error_errno("making a pipe");
+  }
+  ~Departure() {
+    ::close(ends_[1]);
+    ::close(ends_[0]);
+  }
+  Departure(const Departure&) = delete;
+  Departure& operator=(const Departure&) = delete;
+
+  void await() {
+    ::close(std::exchange(ends_[1], -1));
+    char none = 0;
+    while (::read(ends_[0], &none, 1) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
 }  // namespace
 
 pid_t start_process(const ProcessStart& start) {
@@ -109,12 +140,19 @@ pid_t start_process(const ProcessStart& start) {
   const std::vector<char*> command = pointers_to(start.command);
   const std::vector<char*> environment = pointers_to(variables);
   const SignalPause pause;
+  std::optional<Departure> departure;
+  if (start.is_detached) departure.emplace();
   sigset_t none{};
   sigemptyset(&none);
   const pid_t process = ::fork();
   if (process == 0) become(command.data(), environment.data(), start.is_detached ? none : pause.before(), start);
   if (process < 0) io_error_errno(fmt::format("starting {}", start.command.front()));
-  ::setpgid(process, process);  // here as well: a signal may be sent to the group before the child has come to it
+  // A signal may be sent to the group before the child has come to it.
+  if (departure) {
+    departure->await();
+  } else {
+    ::setpgid(process, process);
+  }
   return process;
 }
 

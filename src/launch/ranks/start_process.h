@@ -14,8 +14,9 @@ struct ProcessStart {
   int output = -1;                       // descriptors
   int errors = -1;
   int line = -1;  // that the process inherits, its end of a LauncherLine; -1: none
-  // False: it is told to end when this process does. True: it outlives this one, inherits no other descriptor and no
-  // blocked signal, and runs only once its line holds something; it ends where this process goes before.
+  // False: it is told to end when this process does. True: it outlives this one, in a session of its own (the kernel
+  // hangs up on a stopped process whose group loses its last parent), inherits no other descriptor and no blocked
+  // signal, and runs only once its line holds something; it ends where this process goes before.
   bool is_detached = false;
 };
 
