@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -39,8 +38,10 @@ void wait_for_event(void* event);
 void hold_stream(void* stream, void* event);
 double seconds_between(void* begin, void* end);
 
-// Records what `body` asks of the stream, without running it.
-void* record_graph(void* stream, const std::function<void()>& body);
+// From here on what this thread asks of the stream is recorded and not run, until one of the next two.
+void begin_graph(void* stream);
+void* end_graph(void* stream);
+void drop_graph(void* stream) noexcept;
 void launch_graph(void* graph, void* stream);
 void destroy_graph(void* graph) noexcept;
 

@@ -114,13 +114,20 @@ RecordedWork::~RecordedWork() {
   if (executable_ != nullptr) cuda::destroy_graph(executable_);
 }
 
-void RecordedWork::run(Stream& stream, const std::function<void()>& body) {
-  if (stream.device() == Device::cpu || stream.is_shadow()) {
-    body();
-    return;
-  }
-  if (executable_ == nullptr) executable_ = cuda::record_graph(stream.native(), body);
-  cuda::launch_graph(executable_, stream.native());
+Recording::Recording(RecordedWork* work, Stream& stream)
+    : work_(work), stream_(stream), is_replayed_(work != nullptr && work->executable_ != nullptr) {
+  if (work == nullptr || is_replayed_ || stream.device() == Device::cpu || stream.is_shadow()) return;
+  cuda::begin_graph(stream.native());
+  is_open_ = true;
+}
+
+Recording::~Recording() {
+  if (is_open_) cuda::drop_graph(stream_.native());
+}
+
+void Recording::finish() {
+  if (std::exchange(is_open_, false)) work_->executable_ = cuda::end_graph(stream_.native());
+  if (work_ != nullptr && work_->executable_ != nullptr) cuda::launch_graph(work_->executable_, stream_.native());
 }
 
 }  // namespace megalith

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -99,7 +98,7 @@ class StreamTimes {
 };
 
 // Work that is always the same on the same memory. A GPU records it the first time and replays it with one call after
-// that; the CPU, and a shadow, run `body` each time.
+// that; the CPU, and a shadow, do it each time.
 class RecordedWork {
  public:
   RecordedWork() = default;
@@ -107,10 +106,28 @@ class RecordedWork {
   RecordedWork(const RecordedWork&) = delete;
   RecordedWork& operator=(const RecordedWork&) = delete;
 
-  void run(Stream& stream, const std::function<void()>& body);
+ private:
+  friend class Recording;
+  void* executable_ = nullptr;
+};
+
+// Once through recorded work: `if (recording.is_needed())` it is asked of the stream, and then finish().
+class Recording {
+ public:
+  // Null: work that cannot be recorded.
+  Recording(RecordedWork* work, Stream& stream);
+  ~Recording();  // what was not finished is not kept
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  bool is_needed() const { return !is_replayed_; }
+  void finish();
 
  private:
-  void* executable_ = nullptr;
+  RecordedWork* work_;
+  Stream& stream_;
+  bool is_replayed_;
+  bool is_open_ = false;
 };
 
 }  // namespace megalith

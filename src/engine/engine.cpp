@@ -176,10 +176,10 @@ void Engine::run_step(const StepOrder& order, const MicroBatches& micro_batches)
       if (action_times_ != nullptr) action_times_->begin(stream_, i);
       if (!is_compute(action)) {
         stage_->communicate(step);
-      } else if (stage_->is_recorded(step)) {
-        stage_->replay(step);
       } else {
-        stage_->compute(step);
+        Recording recording(stage_->recorded(step), stream_);
+        if (recording.is_needed()) stage_->compute(step);
+        recording.finish();
       }
       if (action_times_ != nullptr) action_times_->end(stream_, i);
       if (is_backward(action)) backwards.end(stream_);

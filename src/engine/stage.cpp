@@ -96,15 +96,12 @@ void Stage::compute(const ProgramStep& step) {
   }
 }
 
-void Stage::replay(const ProgramStep& step) {
-  recorded(step).run(parts_.stream, [&] { compute(step); });
-}
-
-RecordedWork& Stage::recorded(const ProgramStep& step) {
+RecordedWork* Stage::recorded(const ProgramStep& step) {
+  if (!records_ || traffic(step).sync != nullptr) return nullptr;
   const size_t backward = step.action().kind == ActionKind::forward ? 0 : 1;
   const size_t later = step.action().micro_batch == 0 ? 0 : 1;
   const size_t bounded = batches_[step.operands().batch].document_bounds ? 1 : 0;
-  return recorded_[backward * 4 + bounded * 2 + later];
+  return &recorded_[backward * 4 + bounded * 2 + later];
 }
 
 void Stage::exchange(const ProgramStep& step) {

@@ -50,11 +50,11 @@ class Stage {
 
   // Of each action first: what it waits for, and the samples that it needs on the device.
   void prepare(const ProgramStep& step, const MicroBatches& micro_batches);
-  // Then the action itself: one that computes, or any other. What is recorded is replayed instead of computed.
+  // Then the action itself: one that computes, or any other.
   void compute(const ProgramStep& step);
   void communicate(const ProgramStep& step);
-  bool is_recorded(const ProgramStep& step) const { return records_ && traffic(step).sync == nullptr; }
-  void replay(const ProgramStep& step);
+  // Where one that computes is recorded; null: nowhere.
+  RecordedWork* recorded(const ProgramStep& step);
   // After the last action of a program: every message has been sent and received.
   void finish();
   // Every operation of a step on `example`, without other stages: for choices that are made by trying, and for shadows,
@@ -93,7 +93,6 @@ class Stage {
   Tensor loss_sum_;
   std::vector<comm::Pending> exchanges_;  // by action
 
-  RecordedWork& recorded(const ProgramStep& step);
   // Graphs for {forward, backward} x {first, later} micro batch x {without, with} document bounds.
   std::array<RecordedWork, 8> recorded_;
   bool may_record_ = false;

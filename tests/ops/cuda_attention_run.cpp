@@ -153,7 +153,11 @@ Named GpuAttention::run(const cuda::AttentionPath* path, bool deterministic) {
 void GpuAttention::run_as_training_does(const std::function<void()>& body) {
   body();
   RecordedWork recorded;
-  for (int i = 0; i < 2; ++i) recorded.run(stream_, body);
+  for (int i = 0; i < 2; ++i) {
+    Recording recording(&recorded, stream_);
+    if (recording.is_needed()) body();
+    recording.finish();
+  }
   stream_.wait();
 }
 

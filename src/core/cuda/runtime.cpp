@@ -83,16 +83,18 @@ double seconds_between(void* begin, void* end) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-void* record_graph(void* stream, const std::function<void()>& body) {
-  cudaGraph_t graph = nullptr;
+void begin_graph(void* stream) {
   check(cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal), "beginning to record a graph");
-  try {
-    body();
-  } catch (...) {
-    cudaStreamEndCapture(as_stream(stream), &graph);
-    cudaGraphDestroy(graph);
-    throw;
-  }
+}
+
+void drop_graph(void* stream) noexcept {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(as_stream(stream), &graph);
+  cudaGraphDestroy(graph);
+}
+
+void* end_graph(void* stream) {
+  cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(as_stream(stream), &graph), "recording a graph");
   cudaGraphExec_t executable = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);

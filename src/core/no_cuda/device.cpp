@@ -63,9 +63,13 @@ void hold_stream(void*, void*) {
 double seconds_between(void*, void*) {
   refuse();
 }
-void* record_graph(void*, const std::function<void()>&) {
+void begin_graph(void*) {
   refuse();
 }
+void* end_graph(void*) {
+  refuse();
+}
+void drop_graph(void*) noexcept {}
 void launch_graph(void*, void*) {
   refuse();
 }
