@@ -67,11 +67,15 @@ Operand gather(const Context& context, const OperandFormat& format, const Operan
   if (!context.tensor.divides_tokens()) return local;
   if (!format.is_scaled())
     return context.tensor.gather(context.stream, sides == Sides::rows ? context.scratch : context.kept(), local.rows);
-  Operand all(context.tensor.gather(context.stream, context.scratch, local.rows), {}, local.slot);
-  if (sides == Sides::rows) return all;
-  all.columns = context.kept().allocate("all tokens", format.dtype, {all.rows.cols(), all.rows.rows()});
-  ops::transpose(context.stream, {.rows = all.rows, .columns = all.columns});
-  return all;
+  const Operand all(context.tensor.gather(context.stream, context.scratch, local.rows), {}, local.slot);
+  return sides == Sides::rows ? all : with_columns(context, format, all);
+}
+
+Operand with_columns(const Context& context, const OperandFormat& format, Operand rows) {
+  if (!format.is_scaled()) return rows;
+  rows.columns = context.kept().allocate("all tokens", format.dtype, {rows.rows.cols(), rows.rows.rows()});
+  ops::transpose(context.stream, {.rows = rows.rows, .columns = rows.columns});
+  return rows;
 }
 
 Operand operand_of(const Context& context, std::string_view what, const OperandFormat& format, Tensor x, Sides sides,

@@ -28,6 +28,8 @@ ops::Operand with_rows(const Context& context, std::string_view what, const Oper
                        const ops::Operand& kept, int64_t rows, int64_t cols);
 // All tokens of an operand whose rows tensor-parallel ranks may divide.
 ops::Operand gather(const Context& context, const OperandFormat& format, const ops::Operand& local, Sides sides);
+// The same with the columns that the gradient of the weights reads, in memory of context.kept().
+ops::Operand with_columns(const Context& context, const OperandFormat& format, ops::Operand rows);
 // x (N,C) as an operand: itself, or cast. bias_gradient, optional: += the column sums of x.
 ops::Operand operand_of(const Context& context, std::string_view what, const OperandFormat& format, Tensor x,
                         Sides sides, Tensor bias_gradient = {});

@@ -9,16 +9,12 @@ Tensor TensorRegion::gather(Stream& stream, Arena& arena, const Tensor& rows) co
   return all;
 }
 
-Tensor TensorRegion::reduce(Stream& stream, const Tensor& partial) const {
-  if (!is_divided()) return partial;
-  if (!sequence_parallel) {
-    group->all_reduce(stream, partial).wait(stream);
-    return partial;
-  }
+TensorRegion::Started TensorRegion::start_reduce(Stream& stream, const Tensor& partial) const {
+  if (!is_divided()) return {partial};
+  if (!sequence_parallel) return {partial, group->all_reduce(stream, partial)};
   const int64_t rows = rows_of(partial.rows());
   const Tensor own = partial.slice_rows(rank() * rows, (rank() + 1) * rows);
-  group->reduce_scatter(stream, partial, own).wait(stream);
-  return own;
+  return {own, group->reduce_scatter(stream, partial, own)};
 }
 
 }  // namespace megalith::parallel

@@ -20,10 +20,22 @@ struct TensorRegion {
   // The first row of this rank among those of the micro batch.
   int64_t first_row_of(int64_t tokens) const { return divides_tokens() ? rank() * rows_of(tokens) : 0; }
 
+  // Rows that ranks make together while the stream goes on: complete once finished.
+  struct Started {
+    Tensor rows;
+    comm::Pending call = {};
+
+    Tensor finish(Stream& stream) const {
+      call.wait(stream);
+      return rows;
+    }
+  };
+
   // On the way in: all tokens, in memory from `arena` where ranks divide them and `rows` itself otherwise.
   Tensor gather(Stream& stream, Arena& arena, const Tensor& rows) const;
   // On the way out: this rank's rows of the sum of the ranks' `partial` (tokens, C), in its memory.
-  Tensor reduce(Stream& stream, const Tensor& partial) const;
+  Tensor reduce(Stream& stream, const Tensor& partial) const { return start_reduce(stream, partial).finish(stream); }
+  Started start_reduce(Stream& stream, const Tensor& partial) const;
 };
 
 }  // namespace megalith::parallel

@@ -62,9 +62,11 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
   const int64_t tokens = context.tokens();
   const Tensor d_qkv = (qkv_.gradient().is_scaled() ? context.scratch : context.kept())
                            .allocate("attention.d_qkv", config_.compute, {tokens, config_.qkv_width()});
+  Norm::Again normed = norm_.allocate_again(context, input, qkv_.input(), saved.normed);
   {
     const ArenaScope inner(context.scratch);
     const ops::Operand d_product = out_.backward_product(context, gradient);
+    norm_.start_again(context, input, qkv_.input(), saved.statistics, normed);
     const Tensor d_mixed =
         context.scratch.allocate("attention.d_mixed", config_.compute, {tokens, config_.query_width()});
     out_.backward_input(context, d_product, d_mixed);
@@ -73,14 +75,15 @@ void Attention::backward(const Context& context, Tensor input, const Saved& save
   }
   rotate(context, d_qkv, true);
   const ops::Operand d_product = qkv_gradient(context, d_qkv);
+  const Tensor d_normed = norm_.allocate_tokens(context);
+  qkv_.backward_input(context, d_product, d_normed);
+  const auto d_rows = context.tensor.start_reduce(context.stream, d_normed);
   {
     const ArenaScope inner(context.scratch);
     qkv_.backward_weight(context, d_product,
-                         norm_.output_again(context, input, qkv_.input(), saved.normed, saved.statistics));
+                         norm_.output_again(context, input, qkv_.input(), saved.statistics, normed));
   }
-  const Tensor d_normed = norm_.allocate_tokens(context);
-  qkv_.backward_input(context, d_product, d_normed);
-  norm_.backward(context, context.tensor.reduce(context.stream, d_normed), input, saved.statistics, gradient, gradient,
+  norm_.backward(context, d_rows.finish(context.stream), input, saved.statistics, gradient, gradient,
                  input_bias_gradient);
 }
 

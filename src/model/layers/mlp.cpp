@@ -45,9 +45,11 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
   const ops::Operand d_up = up_.gradient().is_scaled() ? allocate_operand(context, "mlp.d_up", up_.gradient(), tokens,
                                                                           config_.up_width(), Sides::both)
                                                        : saved.up;
+  Norm::Again normed = norm_.allocate_again(context, input, up_.input(), saved.normed);
   {
     const ArenaScope inner(context.scratch);
     const ops::Operand d_product = down_.backward_product(context, gradient);
+    norm_.start_again(context, input, up_.input(), saved.statistics, normed);
     ops::Operand activated = saved.activated;
     if (down_.input().scaling == Scaling::delayed) activated.slot = down_.input().slot;
     if (!activated) {
@@ -62,13 +64,14 @@ void Mlp::backward(const Context& context, Tensor input, const Saved& saved, Ten
     down_.backward_input(context, d_product, d_activated);
     activate_backward(context, d_activated, saved.up, d_up);
   }
-  {
-    const ArenaScope inner(context.scratch);
-    up_.backward_weight(context, d_up, norm_.output_again(context, input, up_.input(), saved.normed, saved.statistics));
-  }
   const Tensor d_normed = norm_.allocate_tokens(context);
   up_.backward_input(context, d_up, d_normed);
-  norm_.backward(context, context.tensor.reduce(context.stream, d_normed), input, saved.statistics, gradient, gradient,
+  const auto d_rows = context.tensor.start_reduce(context.stream, d_normed);
+  {
+    const ArenaScope inner(context.scratch);
+    up_.backward_weight(context, d_up, norm_.output_again(context, input, up_.input(), saved.statistics, normed));
+  }
+  norm_.backward(context, d_rows.finish(context.stream), input, saved.statistics, gradient, gradient,
                  input_bias_gradient);
 }
 

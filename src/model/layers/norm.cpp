@@ -36,16 +36,34 @@ ops::Operand Norm::forward(const Context& context, Tensor x, const OperandFormat
   return gather(context, format, y, Sides::rows);
 }
 
-ops::Operand Norm::output_again(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
-                                const NormStatistics& statistics) const {
-  ops::Operand y = kept;
-  if (format.scaling == Scaling::delayed) y.slot = format.slot;
-  if (!y) {
-    y = allocate_operand(context, "norm.output", format, x.rows(), x.cols(),
-                         context.tensor.divides_tokens() ? Sides::rows : Sides::columns);
-    write(context, x, format, y, statistics);
+Norm::Again Norm::allocate_again(const Context& context, Tensor x, const OperandFormat& format,
+                                 const ops::Operand& kept) const {
+  Again again{.own = kept, .is_made = static_cast<bool>(kept)};
+  if (format.scaling == Scaling::delayed) again.own.slot = format.slot;
+  if (!context.tensor.divides_tokens()) return again;
+  if (!kept) again.own = allocate_operand(context.scratch, "norm.output", format, x.rows(), x.cols(), Sides::rows);
+  again.all = (format.is_scaled() ? context.scratch : context.kept())
+                  .allocate("all tokens", format.dtype, {context.tokens(), x.cols()});
+  return again;
+}
+
+void Norm::start_again(const Context& context, Tensor x, const OperandFormat& format, const NormStatistics& statistics,
+                       Again& again) const {
+  if (!again.all) return;
+  if (!again.is_made) write(context, x, format, again.own, statistics);
+  again.call = context.tensor.group->all_gather(context.stream, again.own.rows, again.all);
+}
+
+ops::Operand Norm::output_again(const Context& context, Tensor x, const OperandFormat& format,
+                                const NormStatistics& statistics, const Again& again) const {
+  if (again.all) {
+    again.call.wait(context.stream);
+    return with_columns(context, format, ops::Operand(again.all, {}, again.own.slot));
   }
-  return gather(context, format, y, Sides::columns);
+  if (again.is_made) return again.own;
+  const ops::Operand y = allocate_operand(context, "norm.output", format, x.rows(), x.cols(), Sides::columns);
+  write(context, x, format, y, statistics);
+  return y;
 }
 
 void Norm::write(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& y,

@@ -30,8 +30,19 @@ class Norm {
   ops::Operand forward(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
                        const NormStatistics& statistics) const;
   // y of all tokens for the gradient of the weights that read it: `kept`, or recomputed, in memory of context.kept().
-  ops::Operand output_again(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept,
-                            const NormStatistics& statistics) const;
+  // Where ranks divide the tokens they gather it while the stream goes on: memory for that first, then the call, and
+  // last the operand, which elsewhere is all that is done.
+  struct Again {
+    ops::Operand own;
+    bool is_made = false;
+    Tensor all = {};
+    comm::Pending call = {};
+  };
+  Again allocate_again(const Context& context, Tensor x, const OperandFormat& format, const ops::Operand& kept) const;
+  void start_again(const Context& context, Tensor x, const OperandFormat& format, const NormStatistics& statistics,
+                   Again& again) const;
+  ops::Operand output_again(const Context& context, Tensor x, const OperandFormat& format,
+                            const NormStatistics& statistics, const Again& again) const;
   // dx = residual_gradient + the gradient with respect to x; `dy` is the gradient with respect to y. bias_gradient,
   // optional: += the column sums of dx, for a bias that was added into x. residual_gradient may be absent or dx itself.
   void backward(const Context& context, Tensor dy, Tensor x, const NormStatistics& statistics, Tensor residual_gradient,
