@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/words.h"
@@ -11,6 +12,7 @@
 #include "plan/rehearsal.h"
 #include "plan/run_request.h"
 #include "plan/search/layout_facts.h"
+#include "plan/search/preference.h"
 
 namespace megalith::plan {
 
@@ -23,9 +25,8 @@ constexpr double kHostShare = 0.8;
 
 constexpr std::string_view kLegend =
     "t tensor, p pipeline, v chunks (+: embedding and loss count as layers), c context, d data, b micro batch; idle: "
-    "bubble and imbalance; tp, cp, pp, dp: exposed communication; ~: within 2 % of the best, which the model cannot "
-    "tell "
-    "apart";
+    "bubble and imbalance; tp, cp, pp, dp: exposed communication; ~: within 2 % of the fastest, which the model cannot "
+    "tell apart: of these, more free memory comes first, then fewer bytes between nodes, fewer stages, less recompute";
 // Of text that no terminal shows.
 constexpr size_t kFileWidth = 119;
 
@@ -38,10 +39,10 @@ std::string or_never(const Price& price, const std::string& text) {
   return price.goodput > 0 ? text : "never";
 }
 
-observe::TextRow row_of(const PlannedLayout& layout, double best) {
+observe::TextRow row_of(const PlannedLayout& layout, const SearchResult& result) {
   const StepParts& p = layout.parts;
   const double step = layout.seconds();
-  return {short_name(layout.candidate) + (step <= best * (1 + kTie) && step > best ? " ~" : ""),
+  return {marked_name(layout, result),
           fmt::format("{:.3f}", step),
           with_commas(tokens_of_step(layout.features) / step),
           share(mfu(layout.features, step), 1),
@@ -184,7 +185,7 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
   if (circumstances.price > 0) header.push_back("cost");
   std::vector<observe::TextRow> rows;
   for (const PlannedLayout& layout : result.best) {
-    rows.push_back(row_of(layout, result.best[0].seconds()));
+    rows.push_back(row_of(layout, result));
     const Price price = price_of(layout, request.cluster, circumstances);
     rows.back().push_back(or_never(price, fmt::format("{:.2f}", price.days)));
     if (circumstances.price > 0) rows.back().push_back(or_never(price, with_commas(price.cost)));
@@ -192,6 +193,8 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
   text += '\n';
   text += observe::fitting_table(header, rows, width);
   text += observe::wrap_lines(kLegend, static_cast<int64_t>(width > 0 ? width : kFileWidth)) + "\n";
+  if (const std::string preference = describe_preference(result); !preference.empty())
+    text += fmt::format("{:<16} {}\n", "preferred", preference);
   return text + describe_price(price_of(result.best[0], request.cluster, circumstances), result.best[0], circumstances);
 }
 
@@ -238,22 +241,30 @@ std::string explain(const SearchRequest& request, const PlannedLayout& layout, c
   return text + describe_sources(request, known);
 }
 
+std::string describe_preference(const SearchResult& result) {
+  if (!result.fastest) return {};
+  const PlannedLayout& fastest = *result.fastest;
+  return fmt::format("for {}; {} is {:.1f} % faster by the model", preferred_for(result.best[0], fastest),
+                     short_name(fastest.candidate), 100 * (1 - fastest.seconds() / result.best[0].seconds()));
+}
+
 std::string explain_losses(const std::vector<PlannedLayout>& layouts) {
   std::vector<observe::TextRow> rows;
   for (size_t i = 1; i < layouts.size(); ++i) {
-    const NamedPart* worst = &kNamedParts[0];
-    for (const NamedPart& part : kNamedParts) {
-      if (layouts[i].parts.*part.seconds - layouts[0].parts.*part.seconds >
-          layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)
-        worst = &part;
-    }
-    rows.push_back(
-        {short_name(layouts[i].candidate), fmt::format("{:+.1f}", 1000 * (layouts[i].seconds() - layouts[0].seconds())),
-         fmt::format("{:+.1f}", 1000 * (layouts[i].parts.*worst->seconds - layouts[0].parts.*worst->seconds)),
-         std::string(worst->name)});
+    const double all = layouts[i].seconds() - layouts[0].seconds();
+    const auto more = [&](const NamedPart& part) {
+      return layouts[i].parts.*part.seconds - layouts[0].parts.*part.seconds;
+    };
+    // Where it is a faster tie, what it is faster by.
+    const NamedPart& most =
+        *std::max_element(kNamedParts.begin(), kNamedParts.end(), [&](const NamedPart& a, const NamedPart& b) {
+          return std::copysign(1.0, all) * more(a) < std::copysign(1.0, all) * more(b);
+        });
+    rows.push_back({short_name(layouts[i].candidate), fmt::format("{:+.1f}", 1000 * all),
+                    fmt::format("{:+.1f}", 1000 * more(most)), std::string(most.name)});
   }
   if (rows.empty()) return {};
-  return observe::plain_table({"against the best, ms a step", "all", "most of it", "on"}, rows);
+  return observe::plain_table({"against the first, ms a step", "all", "most of it", "on"}, rows);
 }
 
 std::string compare_clusters(const std::vector<PlannedCluster>& clusters, const Circumstances& circumstances,
@@ -284,6 +295,8 @@ std::string to_yaml(const SearchRequest& request, const SearchResult& result) {
       request.run.name, request.cluster.gpus, request.cluster.gpu.name, result.possible, result.in_bound,
       result.rehearsed, best.seconds(), 100 * mfu(best.features, best.seconds()),
       bytes_in_words(static_cast<double>(best.memory.total())));
+  if (const std::string preference = describe_preference(result); !preference.empty())
+    text += fmt::format("# Preferred {}, within its error.\n", preference);
   for (size_t i = 1; i < std::min<size_t>(result.best.size(), 4); ++i)
     text += fmt::format("# Next: {}, {:+.1f} %.\n", short_name(result.best[i].candidate),
                         100 * (result.best[i].seconds() / best.seconds() - 1));

@@ -14,6 +14,8 @@ std::string describe_search(const SearchRequest& request, const SearchResult& re
                             const Circumstances& circumstances, size_t width = 0);
 // One layout: where its time and its memory go, days and money.
 std::string explain(const SearchRequest& request, const PlannedLayout& layout, const Circumstances& circumstances);
+// Why the best was preferred to the fastest, as the end of a sentence; empty where it is the fastest.
+std::string describe_preference(const SearchResult& result);
 // What each of the others loses to the first, and on what.
 std::string explain_losses(const std::vector<PlannedLayout>& layouts);
 

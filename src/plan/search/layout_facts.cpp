@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace megalith::plan {
 
 const std::array<NamedPart, 11> kNamedParts{{{"compute", "part-compute", &StepParts::compute},
@@ -30,6 +32,12 @@ std::string short_name(const Candidate& candidate) {
   text += fmt::format(" d{}", l.data);
   if (l.shards_weights) text += " fsdp";
   return text + fmt::format(" b{}", candidate.micro_batch);
+}
+
+std::string marked_name(const PlannedLayout& layout, const SearchResult& result) {
+  const auto ties = [&](const PlannedLayout& other) { return is_tie(other.seconds(), result.least_seconds()); };
+  const bool has_ties = result.fastest || std::count_if(result.best.begin(), result.best.end(), ties) > 1;
+  return short_name(layout.candidate) + (has_ties && ties(layout) ? " ~" : "");
 }
 
 double tokens_of_step(const RunFeatures& run) {

@@ -19,6 +19,8 @@ extern const std::array<NamedPart, 11> kNamedParts;
 std::string_view word_of(config::Granularity granularity);
 // "t4 p8 v5+ c2 d16 b1"
 std::string short_name(const Candidate& candidate);
+// The same, with a mark where the model cannot tell the layout from another that was found to be the fastest.
+std::string marked_name(const PlannedLayout& layout, const SearchResult& result);
 
 double tokens_of_step(const RunFeatures& run);
 // Share of the dense peak of the run's precision, attention counted in full (docs/design.md, section 6).

@@ -15,6 +15,7 @@
 #include "plan/run_request.h"
 #include "plan/search/layout_clock.h"
 #include "plan/search/memory_bound.h"
+#include "plan/search/preference.h"
 
 namespace megalith::plan {
 
@@ -261,11 +262,6 @@ std::vector<PlannedLayout> planned(const SearchRequest& request, LayoutClock& cl
   return results;
 }
 
-void sort_by_time(std::vector<PlannedLayout>& layouts) {
-  std::stable_sort(layouts.begin(), layouts.end(),
-                   [](const PlannedLayout& a, const PlannedLayout& b) { return a.seconds() < b.seconds(); });
-}
-
 // The config's own layout where it works on these GPUs: what is found is never slower than what was asked with.
 std::vector<Scored> own_layout(const SearchRequest& request) {
   Candidate own = candidate_of(request.run);
@@ -291,8 +287,9 @@ std::vector<Scored> smaller_ones(const std::vector<Scored>& candidates) {
   return found;
 }
 
-// `layouts` by rising time.
-std::vector<PlannedLayout> front_of(const std::vector<PlannedLayout>& layouts) {
+std::vector<PlannedLayout> front_of(std::vector<PlannedLayout> layouts) {
+  std::stable_sort(layouts.begin(), layouts.end(),
+                   [](const PlannedLayout& a, const PlannedLayout& b) { return a.seconds() < b.seconds(); });
   std::vector<PlannedLayout> front;
   for (const PlannedLayout& layout : layouts) {
     if (layout.seconds() > kSlowestOfFront * layouts.front().seconds()) break;
@@ -301,12 +298,24 @@ std::vector<PlannedLayout> front_of(const std::vector<PlannedLayout>& layouts) {
   return front;
 }
 
-bool same_layout(const PlannedLayout& a, const PlannedLayout& b) {
-  return a.candidate.layout == b.candidate.layout && a.candidate.micro_batch == b.candidate.micro_batch &&
-         a.candidate.recompute == b.candidate.recompute;
+// The best first; what a user would have run is not given up for a tie that is slower.
+void rank(std::vector<PlannedLayout>& layouts, const std::vector<Scored>& own) {
+  double longest = std::numeric_limits<double>::infinity();
+  for (const PlannedLayout& layout : layouts) {
+    if (!own.empty() && same_layout(layout.candidate, own[0].candidate)) longest = layout.seconds();
+  }
+  sort_by_time_and_preference(layouts, longest);
 }
 
 }  // namespace
+
+bool is_tie(double seconds, double least_seconds) {
+  return seconds <= least_seconds * (1 + kTie);
+}
+
+bool same_layout(const Candidate& a, const Candidate& b) {
+  return a.layout == b.layout && a.micro_batch == b.micro_batch && a.recompute == b.recompute;
+}
 
 engine::StageRequest with_few_micro_batches(engine::StageRequest request) {
   request.micro_batches = std::min(request.micro_batches, 4 * request.layout.pipeline);
@@ -346,17 +355,23 @@ SearchResult search_layouts(const SearchRequest& request) {
     begin = end;
     result.rehearsed = static_cast<int64_t>(end);
   }
-  std::vector<Scored> more = own_layout(request);
+  const std::vector<Scored> own = own_layout(request);
+  std::vector<Scored> more = own;
   if (request.finds_front) {
     const std::vector<Scored> smaller = smaller_ones(candidates);
     more.insert(more.end(), smaller.begin(), smaller.end());
   }
   for (PlannedLayout& other : planned(request, clock, more)) {
-    const bool known = std::any_of(result.best.begin(), result.best.end(),
-                                   [&](const PlannedLayout& layout) { return same_layout(layout, other); });
+    const bool known = std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& layout) {
+      return same_layout(layout.candidate, other.candidate);
+    });
     if (!known && other.memory.total() <= usable) result.best.push_back(std::move(other));
   }
-  sort_by_time(result.best);
+  rank(result.best, own);
+  const auto fastest =
+      std::min_element(result.best.begin(), result.best.end(),
+                       [](const PlannedLayout& a, const PlannedLayout& b) { return a.seconds() < b.seconds(); });
+  if (fastest != result.best.begin()) result.fastest = *fastest;
   if (request.finds_front) result.front = front_of(result.best);
   if (result.best.size() > request.shown) result.best.resize(request.shown);
   if (!result.best.empty()) rehearse_whole_step(request, result.best[0]);

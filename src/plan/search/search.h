@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,16 +43,23 @@ struct SearchResult {
   int64_t possible = 0;  // layouts that divide
   int64_t in_bound = 0;  // of those, that the bound of memory leaves
   int64_t rehearsed = 0;
-  std::vector<PlannedLayout> best;  // fastest first; empty where none fits
+  // Fastest first; but of those that the model cannot tell from the fastest, the preferred one (preference.h), unless
+  // it is slower than the run's own layout. Empty where none fits.
+  std::vector<PlannedLayout> best;
+  std::optional<PlannedLayout> fastest;  // where a tie is preferred to it
   // Where it was asked for: those than which no other that was rehearsed is both faster and smaller, fastest first,
   // none twice as slow as the best.
   std::vector<PlannedLayout> front;
   // Where none fits: the one that needs least, of those rehearsed.
   std::vector<PlannedLayout> smallest;
+
+  double least_seconds() const { return (fastest ? *fastest : best.at(0)).seconds(); }
 };
 
 // Predicted steps closer to each other than this are ties.
 constexpr double kTie = 0.02;
+bool is_tie(double seconds, double least_seconds);
+bool same_layout(const Candidate& a, const Candidate& b);
 
 int64_t usable_bytes(const cost::Accelerator& gpu, double headroom);
 

@@ -125,7 +125,7 @@ TEST(Search, FindsWhatTryingAllFinds) {
   const int64_t usable = usable_bytes(request.cluster.gpu, request.headroom);
   for (const Candidate& candidate : some_layouts(request)) {
     const double seconds = clock.exact(candidate, clock.features_of(candidate)).total();
-    if (seconds >= found.best[0].seconds() * (1 - 1e-9)) continue;
+    if (seconds >= found.least_seconds() * (1 - 1e-9)) continue;
     EXPECT_GT(rehearsed_bytes(request, candidate), usable) << parallel::to_string(candidate.layout);
   }
 }
@@ -171,12 +171,12 @@ TEST(Search, NothingOnTheFrontIsBeatenInTimeAndMemory) {
   request.finds_front = true;
   const SearchResult found = search_layouts(request);
   ASSERT_GT(found.front.size(), 3U);
-  EXPECT_DOUBLE_EQ(found.front[0].seconds(), plain.best[0].seconds());
+  EXPECT_DOUBLE_EQ(found.front[0].seconds(), plain.least_seconds());
   for (size_t i = 1; i < found.front.size(); ++i) {
     EXPECT_GT(found.front[i].seconds(), found.front[i - 1].seconds());
     EXPECT_LT(found.front[i].memory.total(), found.front[i - 1].memory.total());
   }
-  EXPECT_LT(found.front.back().memory.total(), plain.best.back().memory.total() / 2);
+  EXPECT_LT(found.front.back().memory.total(), found.front[0].memory.total() / 2);
   EXPECT_LE(found.front.back().seconds(), 2 * found.front[0].seconds());
   for (const PlannedLayout& layout : found.front)
     EXPECT_EQ(layout.memory.total(), rehearsed_bytes(request, layout.candidate));
