@@ -23,7 +23,7 @@ using observe::escape_html;
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 // Boxes of a timeline that a browser draws without delay.
-constexpr int64_t kMostBoxes = 8000;
+constexpr int64_t kMostBoxes = 8192;
 
 double gib_of(const PlannedLayout& layout) {
   return static_cast<double>(layout.memory.total()) / kGib;
@@ -75,24 +75,37 @@ std::string front_figure(const SearchRequest& request, const SearchResult& resul
       .wide = true});
 }
 
-std::string layout_table(const std::vector<PlannedLayout>& layouts) {
+// Names of layouts and sizes on one line each: a narrow page scrolls the table.
+std::string unbroken(std::string text) {
+  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at)) text.replace(at, 1, "&nbsp;");
+  return text;
+}
+
+std::string layout_table(const SearchResult& result, const std::vector<PlannedLayout>& layouts) {
   std::string html =
       "<section class=\"card\"><div class=\"scroll\"><table><tr><th>layout</th><th>step s</th><th>MFU %</th>"
       "<th>memory</th><th>stage</th><th>recompute</th></tr>\n";
   for (const PlannedLayout& layout : layouts)
     html += fmt::format("<tr><td>{}</td><td>{:.3f}</td><td>{:.1f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        short_name(layout.candidate), layout.seconds(), 100 * mfu(layout.features, layout.seconds()),
-                        bytes_in_words(static_cast<double>(layout.memory.total())), layout.worst_stage,
+                        unbroken(marked_name(layout, result)), layout.seconds(),
+                        100 * mfu(layout.features, layout.seconds()),
+                        unbroken(bytes_in_words(static_cast<double>(layout.memory.total()))), layout.worst_stage,
                         word_of(layout.candidate.recompute));
   return html + "</table></div></section>\n";
+}
+
+std::string tie_note(const SearchResult& result) {
+  if (result.best.size() < 2) return {};
+  std::string note = "~ within 2 % of the fastest, which the model cannot tell apart";
+  if (const std::string preference = describe_preference(result); !preference.empty())
+    note += ". Preferred " + preference;
+  return fmt::format("<p class=\"when\">{}.</p>\n", escape_html(note));
 }
 
 std::string parts_figure(const std::vector<PlannedLayout>& layouts) {
   Bars bars{.name = "parts", .title = "Where a step goes", .bars = {}};
   for (const PlannedLayout& layout : layouts) {
     Bar bar{.label = short_name(layout.candidate), .parts = {}, .value = fmt::format("{:.3f} s", layout.seconds())};
-    if (layout.candidate.recompute != config::Granularity::none)
-      bar.value += fmt::format(", {} recompute", word_of(layout.candidate.recompute));
     for (const NamedPart& part : kNamedParts) {
       const double seconds = layout.parts.*part.seconds;
       if (seconds <= 0) continue;
@@ -105,12 +118,14 @@ std::string parts_figure(const std::vector<PlannedLayout>& layouts) {
   return observe::svg_figure(bars);
 }
 
-// As many micro batches as show how a pipeline fills, runs and drains, and as a page can hold.
+// As many micro batches as show how a pipeline fills, runs and drains, and as a page can hold: one or two for each
+// stage, because interleaved stages idle where the last group of micro batches is not whole.
 int64_t shown_micro_batches(const PlannedLayout& best) {
   const parallel::Layout& layout = best.candidate.layout;
   const int64_t all = best.features.micro_batches();
   const int64_t boxes_each = 2 * layout.pipeline * layout.chunks;
-  return std::min(all, std::max(layout.pipeline, std::min(2 * layout.pipeline, kMostBoxes / boxes_each)));
+  const int64_t groups = std::clamp<int64_t>(kMostBoxes / (boxes_each * layout.pipeline), 1, 2);
+  return std::min(all, groups * layout.pipeline);
 }
 
 Bar stage_bar(const StepTimeline& timeline, size_t stage, int64_t layers) {
@@ -143,13 +158,13 @@ std::string pipeline_figure(const SearchRequest& request, const PlannedLayout& b
   const StepTimeline timeline = simulated_pipeline(best.features, layout, request.constants, best.times.blocks, shown);
   const int64_t all = best.features.micro_batches();
   Bars bars{.name = "pipeline",
-            .title = shown < all ? fmt::format("The pipeline with {} of the {} micro batches of a step", shown, all)
-                                 : fmt::format("The pipeline of a step, {} micro batches", all),
+            .title = short_name(best.candidate) +
+                     (shown < all ? fmt::format(" with {} of the {} micro batches of a step", shown, all)
+                                  : fmt::format(", the {} micro batches of a step", all)),
             .bars = {}};
   for (size_t stage = 0; stage < timeline.schedules.size(); ++stage)
     bars.bars.push_back(stage_bar(timeline, stage, best.features.layers_of_stage(static_cast<int64_t>(stage))));
-  return "<h3>Pipeline of " + short_name(best.candidate) + "</h3>\n<div class=\"charts\">\n" +
-         observe::svg_figure(bars) + "</div>\n";
+  return "<h3>Pipeline</h3>\n<div class=\"charts\">\n" + observe::svg_figure(bars) + "</div>\n";
 }
 
 }  // namespace
@@ -163,10 +178,10 @@ std::string plan_page(const SearchRequest& request, const SearchResult& result, 
                   parallel::to_string(best.candidate.layout), word_of(best.candidate.recompute));
   body += facts(request, best, circumstances);
   body += "<h3>Layouts</h3>\n<div class=\"charts\">\n" + parts_figure(result.best) + "</div>\n<div class=\"stack\">" +
-          layout_table(result.best) + "</div>\n";
+          layout_table(result, result.best) + "</div>\n" + tie_note(result);
   if (result.front.size() > 1)
     body += "<h3>Time against memory</h3>\n<div class=\"charts\">\n" + front_figure(request, result) +
-            "</div>\n<div class=\"stack\">" + layout_table(result.front) + "</div>\n";
+            "</div>\n<div class=\"stack\">" + layout_table(result, result.front) + "</div>\n";
   body += pipeline_figure(request, best);
   body += "<h3>In words</h3>\n<div class=\"stack\">\n";
   body += fmt::format("<details class=\"card\"><summary>Where each millisecond goes</summary><pre>{}</pre></details>\n",
