@@ -45,9 +45,30 @@ double backward_seconds(const PlannedLayout& layout) {
          static_cast<double>(layout.features.micro_batches());
 }
 
+void add_memory(const MemoryTable& memory, const observe::RunHistory& run, std::vector<observe::TextRow>& rows) {
+  for (const MemoryRow& row : memory.rows) {
+    const auto told = run.memory.find(row.arena);
+    if (row.bytes == 0 || told == run.memory.end()) continue;
+    rows.push_back({row.arena, bytes_in_words(static_cast<double>(row.bytes)), bytes_in_words(told->second),
+                    difference(static_cast<double>(row.bytes), told->second)});
+  }
+}
+
+std::string table_of(const std::vector<observe::TextRow>& rows) {
+  return observe::plain_table({"part", "predicted", "measured", "off by %"}, rows);
+}
+
 }  // namespace
 
-std::string compare_with_run(const PlannedLayout& predicted, double copy_s, const observe::RunHistory& run) {
+std::string compare_memory(const MemoryTable& memory, const observe::RunHistory& run) {
+  std::vector<observe::TextRow> rows;
+  add_memory(memory, run, rows);
+  if (rows.empty()) user_error("the run's logs do not say how much memory it took: check one with events.jsonl");
+  return table_of(rows);
+}
+
+std::string compare_with_run(const PlannedLayout& predicted, double copy_s, const MemoryTable& memory,
+                             const observe::RunHistory& run) {
   const std::optional<double> step = settled(run.curve(metric::kStepTime));
   if (!step) user_error("the run's logs have no step times: check one that trained some steps with events.jsonl");
   std::vector<observe::TextRow> rows;
@@ -62,13 +83,8 @@ std::string compare_with_run(const PlannedLayout& predicted, double copy_s, cons
   add_seconds("exposed communication", p.tensor + p.context + p.messages + p.data + p.bubble + p.imbalance,
               settled(run.curve(metric::kCommunicationExposed)));
   add_seconds("stall of a checkpoint", copy_s, stall_of(run.curve(metric::kCheckpointStall)));
-  for (const MemoryRow& row : predicted.memory.rows) {
-    const auto told = run.memory.find(row.arena);
-    if (row.bytes == 0 || told == run.memory.end()) continue;
-    rows.push_back({row.arena, bytes_in_words(static_cast<double>(row.bytes)), bytes_in_words(told->second),
-                    difference(static_cast<double>(row.bytes), told->second)});
-  }
-  return observe::plain_table({"part", "predicted", "measured", "off by %"}, rows);
+  add_memory(memory, run, rows);
+  return table_of(rows);
 }
 
 }  // namespace megalith::plan

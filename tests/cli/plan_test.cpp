@@ -98,7 +98,7 @@ TEST_F(Plan, Refusals) {
   expect_refused("--check nowhere", "nowhere");
   std::filesystem::create_directory(dir_ / "run");
   std::ofstream(dir_ / "run/hparams.yaml") << "trainer: {accelerator: cpu, precision: bf16}\n";
-  expect_refused("--check run", "run trained on CPUs, and plan knows the speed of GPUs alone");
+  expect_refused("--check run", "the run's logs do not say how much memory it took");
   expect_refused("--table none.csv", "none.csv");
   std::ofstream(dir_ / "rates.csv") << "operation,shape,microseconds,flops,bytes\ngemm,x,0,1,1\n";
   expect_refused(recipe("gpt3-6.7b") + "--rates rates.csv", "rates.csv, line 2, column microseconds");

@@ -23,6 +23,8 @@
 #include "observe/draw/wrapped_text.h"
 #include "observe/sinks/console.h"
 #include "plan/check_run.h"
+#include "plan/rehearsal.h"
+#include "plan/run_request.h"
 #include "plan/search/describe_search.h"
 #include "plan/search/plan_page.h"
 #include "plan/wire.h"
@@ -196,20 +198,29 @@ int plan_check(const PlanLayoutsOptions& options) {
   config::Run run =
       config::load(std::vector<config::Source>{{"hparams.yaml", history.config}}, options.config.overrides);
   config::validate(run);
-  if (run.trainer.accelerator == config::Accelerator::cpu)
-    user_error("{} trained on CPUs, and plan knows the speed of GPUs alone", options.check.string());
+  const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
+  // A run on GPUs says on which.
+  const bool on_gpus = run.trainer.accelerator == config::Accelerator::gpu || !history.accelerator.empty();
+  run.trainer.accelerator = on_gpus ? config::Accelerator::gpu : config::Accelerator::cpu;
+  const plan::MemoryTable memory = plan::memory_of_rank(plan::stage_request(run, vocabulary), 0).table;
+  if (!on_gpus) {
+    std::cout << fmt::format("{} on {} of CPUs: plan knows the speed of GPUs alone, so only memory is compared\n\n",
+                             run.name, counted(config::world_size(run.trainer), "rank"))
+              << plan::compare_memory(memory, history);
+    return kExitComplete;
+  }
   const cost::Accelerator* known = cost::find_accelerator(history.accelerator);
   const std::string gpu = known != nullptr ? known->name : options.gpu;
   require_planned_precision(run, hardware.accelerator(gpu));
   SearchRequest request{.run = run,
-                        .vocabulary = data::vocabulary_of(run.model.tokenizer).size,
+                        .vocabulary = vocabulary,
                         .cluster = cluster_of(options, hardware, gpu, config::world_size(run.trainer))};
   use_rates(options, hardware.accelerator(gpu), request);
   const PlannedLayout predicted = plan::plan_as_is(request);
   const plan::Price price = plan::price_of(predicted, request.cluster, options.circumstances);
   std::cout << fmt::format("{} on {} {}{}\n\n", run.name, request.cluster.gpus, gpu,
                            known != nullptr ? "" : " (the logs do not say which GPU: as --gpu has it)")
-            << plan::compare_with_run(predicted, price.stall_s, history);
+            << plan::compare_with_run(predicted, price.stall_s, memory, history);
   return kExitComplete;
 }
 
