@@ -147,12 +147,15 @@ void refuse_own_layout(const SearchRequest& request, const plan::PlannedLayout& 
   tried.pinned = kLayoutKeys;
   tried.pinned.erase("model.micro_batch_size");
   tried.pinned.erase("model.activations_checkpoint_granularity");
-  const std::vector<plan::PlannedLayout> found = plan::search_layouts(tried).best;
+  const SearchResult found = plan::search_layouts(tried);
   std::string advice = "plan without --as-is to find one that fits";
-  if (!found.empty())
+  if (!found.best.empty()) {
+    // The fastest, whichever tie leaves more memory free: it is nearer to what was asked for.
+    const plan::PlannedLayout& fits = found.fastest ? *found.fastest : found.best[0];
     advice = fmt::format("model.micro_batch_size={} model.activations_checkpoint_granularity={} fits, with {}",
-                         found[0].candidate.micro_batch, plan::word_of(found[0].candidate.recompute),
-                         bytes_in_words(static_cast<double>(found[0].memory.total())));
+                         fits.candidate.micro_batch, plan::word_of(fits.candidate.recompute),
+                         bytes_in_words(static_cast<double>(fits.memory.total())));
+  }
   user_error("this layout needs {}, and {} has {} ({:g} % of it kept free): {}",
              bytes_in_words(static_cast<double>(own.memory.total())), request.cluster.gpu.name,
              bytes_in_words(static_cast<double>(plan::usable_bytes(request.cluster.gpu, 0))), 100 * request.headroom,

@@ -140,7 +140,10 @@ std::string describe_sources(const SearchRequest& request, const OperationTimes&
   text += fmt::format(
       "\noperations       {} % of their time measured on an {}, {} % interpolated, {} % scaled by data sheets\n",
       share(known.measured, all), request.rates_of.name, share(known.interpolated, all), share(known.assumed, all));
-  if (request.cluster.wire) {
+  if (request.cluster.wire && request.cluster.wire->measured.empty()) {
+    text += fmt::format("calls            as `bench step --as-rank --wire {}` has them; none was measured\n",
+                        request.cluster.wire->name);
+  } else if (request.cluster.wire) {
     text += fmt::format("calls            as measured in {}\n", request.cluster.wire->name);
   } else {
     text += fmt::format(

@@ -23,7 +23,7 @@ using observe::escape_html;
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 // Boxes of a timeline that a browser draws without delay.
-constexpr int64_t kMostBoxes = 8192;
+constexpr int64_t kMostBoxes = 16384;
 
 double gib_of(const PlannedLayout& layout) {
   return static_cast<double>(layout.memory.total()) / kGib;

@@ -52,18 +52,18 @@ TEST(PlanPage, ThePipelineTakesWhatThePartsSay) {
   }
 }
 
-// Chunks of 32 stages take turns in groups of 32 micro batches: no part of a group is drawn.
+// Interleaved stages take turns in groups of as many micro batches as there are stages: no part of a group is drawn.
 TEST(PlanPage, WholeGroupsOfMicroBatches) {
-  const auto page_with = [](const char* chunks) {
+  const auto page_with = [](const char* pipeline) {
     const SearchRequest request = megalith::testing::planned_recipe(
         "llama3.1-405b", 512, "h100",
-        {"model.tensor_model_parallel_size=2", "model.pipeline_model_parallel_size=32", "model.context_parallel_size=8",
-         std::string("model.virtual_pipeline_model_parallel_size=") + chunks, "model.global_batch_size=448",
+        {"model.tensor_model_parallel_size=2", std::string("model.pipeline_model_parallel_size=") + pipeline,
+         "model.virtual_pipeline_model_parallel_size=2", "model.context_parallel_size=4", "model.global_batch_size=448",
          "model.account_for_embedding_in_pipeline_split=true", "model.account_for_loss_in_pipeline_split=true"});
     return plan_page(request, {.best = {plan_as_is(request)}}, {.tokens = 1e12});
   };
-  EXPECT_THAT(page_with("2"), HasSubstr(" with 64 of the 448 micro batches of a step"));
-  EXPECT_THAT(page_with("4"), HasSubstr(" with 32 of the 448 micro batches of a step"));
+  EXPECT_THAT(page_with("32"), HasSubstr(" with 64 of the 224 micro batches of a step"));
+  EXPECT_THAT(page_with("64"), HasSubstr(" with 64 of the 448 micro batches of a step"));
 }
 
 TEST(PlanPage, WithoutAPipelineThereIsNoneToDraw) {
