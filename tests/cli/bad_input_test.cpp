@@ -90,6 +90,8 @@ TEST_F(BadInput, GetsOneClearMessageAndTheRightExitCode) {
       {"a wire without bandwidth", pipeline + "--as-rank first --wire dead.csv", 2, {"dead.csv, line 2"}},
       {"a wire without a link", pipeline + "--as-rank first --wire near.csv", 2, {"no link between machines"}},
       {"a rank on the CPU", pipeline + "--as-rank first --wire h100", 2, {"on a GPU"}},
+      {"rates of a rank on the CPU", pipeline + "--as-rank first --wire h100 --csv rates.csv", 2, {"on a GPU"}},
+      {"rates of a rank into no folder", pipeline + "--as-rank first --wire h100 --csv none/rates.csv", 2, {"none"}},
       {"a rank without a wire", pipeline + "--as-rank first", 2, {"--as-rank", "--wire"}},
       {"a wire without a rank", pipeline + "--wire h100", 2, {"--wire", "--as-rank"}},
       {"training as a rank", mock + "--as-rank first --wire h100", 2, {"--as-rank"}},

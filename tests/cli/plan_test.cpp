@@ -150,7 +150,43 @@ TEST_F(Plan, CallsThatWereMeasured) {
   expect_refused(asked + "--wire pair.csv", "measured with up to 2 ranks on a machine, and nodes of h100 have 8");
   expect_refused(asked + "--wire node.csv", "between machines: measure it there with `megalith bench comm`");
   expect_refused(asked + "--wire none.csv", "--wire none.csv: there is no such file");
+  expect_refused(asked + "--wire h1000", "there is no accelerator 'h1000'");
   expect_refused(asked + "--wire best.yaml", "best.yaml");
+}
+
+// What `bench step --as-rank` measures with.
+TEST_F(Plan, CallsOfANamedWire) {
+  const std::string asked = recipe("gpt3-13b") + "--gpus 64 --gpu h100 --as-is model.tensor_model_parallel_size=4 ";
+  const auto step = [&](const std::string& wire) {
+    const Outcome outcome = plan(asked + "--wire " + wire);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("calls            as `bench step --as-rank --wire " + wire), std::string::npos)
+        << outcome.output;
+    return std::stod(outcome.output.substr(outcome.output.find("\nstep ") + 6));
+  };
+  EXPECT_LT(step("h100"), step("a100"));
+  EXPECT_LT(step("h100+ndr-8x400"), step("h100+eth-400"));
+}
+
+TEST_F(Plan, CheckOfARunOnCpus) {
+  const Outcome trained = run_program(
+      "train " + recipe("gpt3-125m") +
+          "--nproc 2 trainer.accelerator=auto trainer.precision=32 trainer.devices=2 model.num_layers=2 "
+          "model.hidden_size=32 model.ffn_hidden_size=64 model.num_attention_heads=2 model.encoder_seq_length=32 "
+          "model.micro_batch_size=1 model.global_batch_size=2 model.pipeline_model_parallel_size=2 "
+          "model.data.data_impl=mock trainer.max_steps=3 exp_manager.explicit_log_dir=run "
+          "exp_manager.create_checkpoint_callback=false",
+      dir_.path().string());
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  const Outcome checked = plan("--check run");
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  EXPECT_NE(checked.output.find("on 2 ranks of CPUs"), std::string::npos) << checked.output;
+  for (const char* arena : {"\nweights ", "\nmoments ", "\nactivations "}) {
+    const size_t row = checked.output.find(arena);
+    ASSERT_NE(row, std::string::npos) << arena << checked.output;
+    const size_t end = checked.output.find('\n', row + 1);
+    EXPECT_EQ(checked.output.substr(end - 5, 5), " +0.0") << checked.output;
+  }
 }
 
 TEST_F(Plan, TooManyFailures) {

@@ -35,6 +35,7 @@ struct Options {
 
 int run_as_rank(const Options& options) {
   check_input_file("--hardware", options.hardware);
+  check_output_file("--csv", options.csv);
   const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
   const config::Run run = options.config.load();
   const train::RankBenchResult result =
@@ -42,8 +43,16 @@ int run_as_rank(const Options& options) {
                                .wire = plan::find_wire(options.wire, hardware),
                                .micro_batches = options.counts_micro_batches ? options.bench.micro_batches : 0,
                                .steps = options.bench.steps,
-                               .warm_up = options.bench.warm_up});
+                               .warm_up = options.bench.warm_up,
+                               .profile = !options.csv.empty()});
   std::cout << describe(run, result);
+  if (options.csv.empty()) return kExitComplete;
+  const std::vector<train::OpLine> operations = result.operations();
+  const double copy_rate = result.copy_bytes_per_second();
+  std::cout << train::to_table(operations, copy_rate);
+  replace_file(options.csv,
+               train::to_csv(operations, copy_rate,
+                             {.device = result.device, .driver = result.driver, .program = program_version()}));
   return kExitComplete;
 }
 
@@ -130,7 +139,7 @@ void add_bench(CLI::App& program, Action& run) {
   step->add_option("--warm-up", options->bench.warm_up, "steps before the timed ones")
       ->check(at_least(1))
       ->capture_default_str();
-  CLI::Option* csv = step->add_option("--csv", options->csv, "on a GPU: write the operations to this file");
+  step->add_option("--csv", options->csv, "on a GPU: write the operations to this file, for `megalith plan --rates`");
   CLI::Option* results =
       step->add_option("--results", options->results, "append a line with the numbers to this CSV file");
   step->add_option("--label", options->label, "what that line calls this bench");
@@ -151,7 +160,7 @@ void add_bench(CLI::App& program, Action& run) {
   step->add_option("--hardware", options->hardware, "accelerators and networks to add or change (docs/planning.md)")
       ->type_name("FILE")
       ->needs(wire);
-  as_rank->needs(wire)->excludes(csv)->excludes(results);
+  as_rank->needs(wire)->excludes(results);
   wire->needs(as_rank);
   step->callback([options, micro_batches, &run] {
     options->counts_micro_batches = micro_batches->count() > 0;

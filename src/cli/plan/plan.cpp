@@ -78,11 +78,14 @@ void add_cluster_options(CLI::App& verb, PlanLayoutsOptions& options) {
       ->type_name("NAME[,NAME...]")
       ->capture_default_str();
   verb.add_option("--rates", options.rates,
-                  "what `bench step --csv` wrote on these GPUs (default: our rates of an H200)")
+                  "what `bench step --csv` wrote on these GPUs, of whole models or --as-rank (default: our rates of an "
+                  "H200)")
       ->type_name("FILE[,FILE...]");
-  verb.add_option("--wire", options.wire,
-                  "what `bench comm --csv` wrote in a node and between nodes of this cluster (default: data sheets)")
-      ->type_name("FILE[,FILE...]");
+  verb.add_option(
+          "--wire", options.wire,
+          "what `bench comm --csv` wrote in a node and between nodes of this cluster, or the wire of `bench step "
+          "--as-rank`, such as h100 (default: data sheets)")
+      ->type_name("NAME|FILE[,FILE...]");
   verb.add_option("--network", options.network,
                   "between nodes, such as roce-8x400 (default: the usual one of the GPU)");
   verb.add_option("--headroom", options.headroom, "share of a GPU's memory that stays free")

@@ -80,8 +80,10 @@ plan::Cluster cluster_of(const PlanLayoutsOptions& options, const cost::Hardware
                         .network = hardware.network(options.network.empty() ? accelerator.network : options.network),
                         .gpus = gpus};
   if (options.wire.empty()) return cluster;
-  cluster.wire = std::make_shared<const comm::Wire>(plan::read_wires(parts_of(options.wire)));
-  if (cluster.nodes() > 1 && cluster.wire->ranks_per_machine != accelerator.per_node)
+  const std::vector<std::string> wires = parts_of(options.wire);
+  cluster.wire = std::make_shared<const comm::Wire>(wires.size() == 1 ? plan::find_wire(wires[0], hardware)
+                                                                      : plan::read_wires(wires));
+  if (!cluster.wire->measured.empty() && cluster.nodes() > 1 && cluster.wire->ranks_per_machine != accelerator.per_node)
     user_error("{}: measured with up to {} ranks on a machine, and nodes of {} have {}: measure all of a node's",
                cluster.wire->name, cluster.wire->ranks_per_machine, gpu, accelerator.per_node);
   return cluster;
@@ -230,7 +232,11 @@ int plan_layouts(const PlanLayoutsOptions& given) {
   check_output_file("--html", options.html.string());
   check_input_file("--hardware", options.hardware.string());
   for (const std::string& file : parts_of(options.rates)) check_input_file("--rates", file);
-  for (const std::string& file : parts_of(options.wire)) check_input_file("--wire", file);
+  const std::vector<std::string> wires = parts_of(options.wire);
+  const bool names_wire = wires.size() == 1 && !wires[0].ends_with(".csv") && wires[0].find('/') == std::string::npos;
+  for (const std::string& file : wires) {
+    if (!names_wire) check_input_file("--wire", file);
+  }
   const cost::Hardware hardware = options.hardware.empty() ? cost::Hardware() : cost::hardware_with(options.hardware);
   const config::Run run = options.config.load();
   const std::vector<int64_t> numbers = numbers_of_gpus(options, run);

@@ -210,6 +210,19 @@ void require_room(const plan::RankMemory& memory, int rank) {
              bytes_in_words(now.total - now.used), memory.table.to_text());
 }
 
+// Calls take no time, so that the step of which operations are heard waits for nothing. The engine is of no use after.
+void profile(engine::Engine& engine, const config::Run& run, comm::EmulatedWorld& world, MeasuredRank& measured) {
+  std::set<std::string> groups{kMessages};
+  for (const auto& [kind, of_kind] : kinds_of_calls()) groups.insert(of_kind.begin(), of_kind.end());
+  world.set_instant(groups);
+  engine.set_recording(false);
+  const data::StepBatch batch = random_step(engine.options(), engine.options().stage.micro_batches, 0);
+  measured.copy_bytes_per_second = copy_rate(engine.stream(), engine.arenas().activations.whole());
+  measured.operations = profile_ops(engine.stream(), [&] {
+    engine.run_step({.weight = batch.total_weight, .learning_rate = run.model.optim.lr}, batch.micro_batches);
+  });
+}
+
 std::vector<MeasuredStage> stages_of(const std::vector<MeasuredRank>& ranks, const std::string& without = {}) {
   std::vector<MeasuredStage> stages;
   for (const MeasuredRank& rank : ranks) stages.push_back(without.empty() ? rank.times : rank.without.at(without));
@@ -286,6 +299,7 @@ MeasuredRank measure_rank(const config::Run& run, engine::EngineOptions engine_o
   measured.arrived_seconds = median(ended);
   measured.simulated_seconds = arrivals.last_ended;
   if (on_gpu) measured.peak_bytes = device_memory().used;
+  if (options.profile) profile(engine, run, world, measured);
   return measured;
 }
 
@@ -310,6 +324,32 @@ StepShares shares_of(const engine::StageRequest& request, const comm::Wire& wire
   return shares;
 }
 
+std::vector<OpLine> RankBenchResult::operations() const {
+  std::vector<OpLine> all;
+  for (const MeasuredRank& rank : ranks) {
+    for (const OpLine& line : rank.operations) {
+      const auto same = std::find_if(all.begin(), all.end(), [&](const OpLine& other) {
+        return other.name == line.name && other.cost.shape == line.cost.shape;
+      });
+      if (same == all.end()) {
+        all.push_back(line);
+        continue;
+      }
+      const auto before = static_cast<double>(same->calls);
+      const auto more = static_cast<double>(line.calls);
+      same->seconds = (before * same->seconds + more * line.seconds) / (before + more);
+      same->calls += line.calls;
+    }
+  }
+  const auto total = [](const OpLine& line) { return static_cast<double>(line.calls) * line.seconds; };
+  std::stable_sort(all.begin(), all.end(), [&](const OpLine& a, const OpLine& b) { return total(a) > total(b); });
+  return all;
+}
+
+double RankBenchResult::copy_bytes_per_second() const {
+  return ranks.empty() ? 0.0 : ranks.front().copy_bytes_per_second;
+}
+
 RankBenchResult bench_ranks(const config::Run& run, const RankBenchOptions& options) {
   const double begin = monotonic_seconds();
   const data::Vocabulary vocabulary = data::vocabulary_of(run.model.tokenizer);
@@ -332,7 +372,9 @@ RankBenchResult bench_ranks(const config::Run& run, const RankBenchOptions& opti
     user_error("--as-rank measures a rank on a GPU, with the calls of a wire beside it; there is none here");
   require_accelerator();
 
-  RankBenchResult result{.device = find_accelerators().at(0).name,
+  const Accelerator gpu = find_accelerators().at(0);
+  RankBenchResult result{.device = gpu.name,
+                         .driver = gpu.driver,
                          .wire = options.wire.name,
                          .micro_batches = micro_batches,
                          .step_micro_batches = request.micro_batches,

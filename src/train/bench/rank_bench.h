@@ -9,6 +9,7 @@
 #include "config/run_config.h"
 #include "engine/engine.h"
 #include "plan/measured_step.h"
+#include "train/bench/op_profile.h"
 
 namespace megalith::train {
 
@@ -18,6 +19,7 @@ struct RankBenchOptions {
   int64_t micro_batches = 0;  // of the shortened steps; 0: three for each stage
   int64_t steps = 3;          // timed, after `warm_up` that are not
   int64_t warm_up = 1;
+  bool profile = false;  // each operation alone, too
 };
 
 // One rank of a layout, measured without the others.
@@ -33,6 +35,9 @@ struct MeasuredRank {
   double simulated_seconds = 0.0;  // what the simulation says of that
   int64_t planned_bytes = 0;       // the memory table's total
   int64_t peak_bytes = 0;          // what the driver saw in use; 0 on the CPU
+  // Of a shortened step, each operation alone; where the options ask for it.
+  std::vector<OpLine> operations = {};
+  double copy_bytes_per_second = 0.0;
 };
 
 // Where the time of a step goes; the parts add up.
@@ -49,6 +54,7 @@ struct StepShares {
 
 struct RankBenchResult {
   std::string device;
+  std::string driver;
   std::string wire;
   int64_t micro_batches = 0;       // of the shortened steps
   int64_t step_micro_batches = 0;  // of the run's
@@ -59,6 +65,10 @@ struct RankBenchResult {
   double flops_per_second = 0.0;   // model FLOPs, of one rank
   double seconds = 0.0;            // that the bench took
   std::optional<double> peak_tflops;
+
+  // Of all ranks: calls added up, and the mean of what a call of each shape took.
+  std::vector<OpLine> operations() const;
+  double copy_bytes_per_second() const;  // of the first rank
 };
 
 // Measures ranks of the run's layout on this machine's GPU, one after the other. User errors: ranks that the layout has

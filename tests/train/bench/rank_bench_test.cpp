@@ -4,7 +4,9 @@
 
 #include "data/tokenizer/tokenizer.h"
 #include "expect_error.h"
+#include "plan/rates/operation_times.h"
 #include "plan/run_request.h"
+#include "plan/search/candidate.h"
 #include "plan/wire.h"
 #include "temp_dir.h"
 #include "train/tiny_run.h"
@@ -77,11 +79,11 @@ class RankBench : public ::testing::Test {
     return tiny_run(kTinyGpt, dir_ / "run", overrides);
   }
 
-  MeasuredRank measure(const config::Run& run, int rank) {
+  MeasuredRank measure(const config::Run& run, int rank, bool profile = false) {
     const engine::EngineOptions options = plan::training_options(run, data::vocabulary_of(run.model.tokenizer).size);
     comm::WireClock clock;
     comm::EmulatedWorld world(rank, 8, {.wire = plan::find_wire("h100", {})}, clock);
-    return measure_rank(run, options, world, {.steps = 2});
+    return measure_rank(run, options, world, {.steps = 2, .profile = profile});
   }
 
   ::megalith::testing::TempDir dir_;
@@ -125,6 +127,47 @@ TEST_F(RankBench, HalvesOfBackwardAreMeasuredApart) {
   EXPECT_GT(measured.times.chunks[0].backward_input, 0.0);
   EXPECT_GT(measured.times.chunks[0].backward_weight, 0.0);
   EXPECT_TRUE(measured.without.contains("context"));
+}
+
+// What `bench step --as-rank --csv` writes is what `plan --rates` reads: shapes of a tensor and context rank among
+// them.
+TEST_F(RankBench, ThePlannerFindsEveryOperationOfARank) {
+  const config::Run run = run_of({"model.tensor_model_parallel_size=2", "model.sequence_parallel=true",
+                                  "model.pipeline_model_parallel_size=2", "model.context_parallel_size=2"});
+  RankBenchResult result;
+  for (const int rank : {0, 4}) result.ranks.push_back(measure(run, rank, true));
+  EXPECT_GT(result.copy_bytes_per_second(), 0.0);
+  plan::Rates rates;
+  rates.add(to_csv(result.operations(), result.copy_bytes_per_second(), {"GPU", "1.0", "0.1"}), "ranks.csv");
+  EXPECT_EQ(rates.origin(), (plan::RatesOrigin{"GPU", "1.0", "0.1"}));
+  const cost::Hardware hardware;
+  const cost::Accelerator& h100 = hardware.accelerator("h100");
+  const plan::Cluster cluster{.gpu = h100, .network = hardware.network(h100.network), .gpus = 8};
+  const int64_t vocabulary = data::vocabulary_of(run.model.tokenizer).size;
+  const engine::StageRequest request = plan::stage_request(run, vocabulary);
+  const plan::RunFeatures features =
+      plan::features_of(run, request.config.padded_vocabulary, cluster, plan::candidate_of(run));
+  const plan::Constants constants = plan::fitted_constants();
+  const plan::OwnTimes times =
+      plan::own_times(request, features, {.rates = rates, .measured_on = h100, .constants = constants});
+  // All but what fills the gradients of a whole stage, which are not those of two layers.
+  EXPECT_EQ(times.operations.assumed, 0.0);
+  EXPECT_GT(times.operations.measured, 0.99 * times.operations.all());
+}
+
+TEST(RankBenchResult, AddsUpTheOperationsOfItsRanks) {
+  const auto line = [](std::string name, std::string shape, int64_t calls, double seconds) {
+    return OpLine{.name = std::move(name), .cost = {.shape = std::move(shape)}, .calls = calls, .seconds = seconds};
+  };
+  RankBenchResult result;
+  result.ranks = {{.operations = {line("gemm", "a", 3, 1.0), line("fill", "a", 1, 0.5)}},
+                  {.operations = {line("gemm", "b", 8, 1.0), line("gemm", "a", 1, 2.0)}}};
+  const std::vector<OpLine> all = result.operations();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].cost.shape, "b");
+  EXPECT_EQ(all[1].calls, 4);
+  EXPECT_DOUBLE_EQ(all[1].seconds, 1.25);
+  EXPECT_EQ(all[2].name, "fill");
 }
 
 TEST_F(RankBench, RefusesWhatCannotBeMeasured) {
