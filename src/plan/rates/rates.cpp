@@ -65,6 +65,10 @@ bool is_fp8(const std::string& shape) {
   return shape.starts_with("e4m3") || shape.starts_with("e5m2");
 }
 
+bool has_dropout(const std::string& shape) {
+  return shape.find(", dropout") != std::string::npos;
+}
+
 void Rates::take_origin(const RatesOrigin& origin, const std::string& file, int64_t line) {
   if (origin == RatesOrigin{} || origin == origin_) return;
   if (origin_ == RatesOrigin{}) {
@@ -111,6 +115,7 @@ void Rates::add(std::string_view text, const std::string& file) {
                               .form = std::move(sizes.form),
                               .log_sizes = std::move(sizes.log_sizes),
                               .fp8 = is_fp8(shape),
+                              .drops = has_dropout(shape),
                               .work = work,
                               .seconds = seconds});
     } else {
@@ -126,13 +131,14 @@ OperationTime Rates::time_of(const std::string& operation, const ops::OpCost& co
   const auto same =
       std::find_if(measured.begin(), measured.end(), [&](const Rate& rate) { return rate.shape == cost.shape; });
   if (same != measured.end()) return {same->seconds, Known::measured};
-  const bool fp8 = is_fp8(cost.shape);
-  const bool has_format =
-      std::any_of(measured.begin(), measured.end(), [&](const Rate& rate) { return rate.fp8 == fp8; });
+  const auto same_format = [fp8 = is_fp8(cost.shape), drops = has_dropout(cost.shape)](const Rate& rate) {
+    return rate.fp8 == fp8 && rate.drops == drops;
+  };
+  const bool has_format = std::any_of(measured.begin(), measured.end(), same_format);
   const Shape shape = shape_of(cost.shape);
   std::vector<std::pair<double, const Rate*>> neighbours;  // by distance
   for (const Rate& rate : measured) {
-    if (has_format && rate.fp8 != fp8) continue;
+    if (has_format && !same_format(rate)) continue;
     double distance = rate.form == shape.form ? 0.0 : kOtherForm;
     for (size_t i = 0; i < std::min(shape.log_sizes.size(), rate.log_sizes.size()); ++i)
       distance += std::pow(shape.log_sizes[i] - rate.log_sizes[i], 2);

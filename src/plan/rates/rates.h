@@ -15,11 +15,15 @@ enum class Known { measured, interpolated, assumed };
 struct OperationTime {
   double seconds = 0.0;
   Known known = Known::assumed;
-  bool of_other_format = false;  // what it is taken from computes with 16 bits, and this with 8, or the other way round
+  // What it is taken from computes with 16 bits and this with 8, or without dropout and this with, or the other way
+  // round.
+  bool of_other_format = false;
 };
 
 // Whether operands are bytes, of an operation's shape.
 bool is_fp8(const std::string& shape);
+// Whether attention draws what it drops, which needs other kernels, of its shape.
+bool has_dropout(const std::string& shape);
 
 // What rates were measured with; empty where a file does not say.
 struct RatesOrigin {
@@ -52,7 +56,8 @@ class Rates {
     std::string shape;
     std::string form;  // the shape without its sizes
     std::vector<double> log_sizes;
-    bool fp8 = false;   // its operands
+    bool fp8 = false;  // its operands
+    bool drops = false;
     double work = 0.0;  // FLOPs, or bytes where there are none
     double seconds = 0.0;
     int64_t files = 1;  // that the mean is over

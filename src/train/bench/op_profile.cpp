@@ -102,12 +102,12 @@ double copy_rate(Stream& stream, const Tensor& memory) {
 }
 
 std::string to_table(const std::vector<OpLine>& lines, double copy_bytes_per_second) {
-  std::string text = fmt::format("  {:<20} {:<58} {:>5} {:>9} {:>9} {:>9} {:>7}\n", "operation", "shape", "calls",
+  std::string text = fmt::format("  {:<20} {:<64} {:>5} {:>9} {:>9} {:>9} {:>7}\n", "operation", "shape", "calls",
                                  "ms each", "ms all", "TFLOPS", "% copy");
   for (const OpLine& line : lines) {
     const bool memory = line.cost.kind == ops::OpKind::memory;
     text += fmt::format(
-        "  {:<20} {:<58} {:>5} {:>9.4f} {:>9.3f} {:>9} {:>7}\n", line.name, line.cost.shape, line.calls,
+        "  {:<20} {:<64} {:>5} {:>9.4f} {:>9.3f} {:>9} {:>7}\n", line.name, line.cost.shape, line.calls,
         line.seconds * 1e3, static_cast<double>(line.calls) * line.seconds * 1e3,
         memory ? "" : fmt::format("{:.1f}", line.cost.flops / line.seconds / 1e12),
         memory ? fmt::format("{:.1f}", 100.0 * floor_of_call(line, copy_bytes_per_second) / line.seconds) : "");

@@ -49,6 +49,35 @@ TEST(Rates, FormatsOfOperandsAreKeptApart) {
   EXPECT_TRUE(only_bf16.time_of("gemm", {.flops = 1e9, .shape = "e4m3 100x200x300 nt"}).of_other_format);
 }
 
+TEST(Rates, AttentionWithDropoutIsKeptApart) {
+  const std::string without = "attention_forward,\"bf16 1 x 64 queries, 64 keys, 2/2 heads of 128\",5,1000,1e9,1e6\n";
+  const std::string with =
+      "attention_forward,\"bf16 1 x 64 queries, 64 keys, 2/2 heads of 128, dropout\",5,3000,1e9,1e6\n";
+  const ops::OpCost larger{.flops = 1e9, .shape = "bf16 1 x 65 queries, 64 keys, 2/2 heads of 128"};
+  ops::OpCost dropping = larger;
+  dropping.shape += ", dropout";
+  const Rates both = rates_of(without + with);
+  EXPECT_NEAR(both.time_of("attention_forward", larger).seconds, 1000e-6, 1e-9);
+  EXPECT_NEAR(both.time_of("attention_forward", dropping).seconds, 3000e-6, 1e-9);
+  EXPECT_FALSE(both.time_of("attention_forward", dropping).of_other_format);
+  EXPECT_TRUE(rates_of(without).time_of("attention_forward", dropping).of_other_format);
+  EXPECT_TRUE(rates_of(with).time_of("attention_forward", larger).of_other_format);
+}
+
+// The rates that ship are of runs without dropout, whose attention is cuDNN's.
+TEST(Rates, AttentionWithDropoutIsOurOwn) {
+  const auto times = [](const char* dropout) {
+    return plan_as_is(megalith::testing::planned_recipe("gpt3-1.3b", 8, "h200",
+                                                        {"trainer.devices=8", "model.hidden_dropout=0",
+                                                         std::string("model.attention_dropout=") + dropout}))
+        .times.operations;
+  };
+  const OperationTimes without = times("0");
+  const OperationTimes with = times("0.1");
+  EXPECT_NEAR(with.attention / without.attention, 400.0 / 150.0, 0.03);
+  EXPECT_NEAR(with.assumed - without.assumed, with.attention, 1e-9);
+}
+
 // Nothing follows from 3 us for 8 bytes about what 200 kB take.
 TEST(Rates, WhatIsMostlyStartTellsNoRate) {
   const Rates rates = rates_of(
@@ -159,6 +188,14 @@ TEST(Rates, ModelsThatWereMeasuredInFp8) {
     std::cout << model.file << " in fp8: " << 100 * error << " %\n";
     EXPECT_LT(std::abs(error), 0.03) << model.file;
   }
+}
+
+// 298.6 ms were measured; the rates that ship are of runs without dropout.
+TEST(Rates, AModelWithDropout) {
+  Measured model = measured_models()[1];
+  model.overrides = {"model.micro_batch_size=8", "model.global_batch_size=8", "model.hidden_dropout=0.1",
+                     "model.attention_dropout=0.1"};
+  EXPECT_NEAR(plan_as_is(on_one_h200(model)).seconds() / 0.2986, 1.0, 0.03);
 }
 
 // What the constants of fp8 among other kernels were not chosen by.
