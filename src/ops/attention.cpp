@@ -99,10 +99,9 @@ OpCost cost_of(const AttentionForward& args) {
   return {.kind = OpKind::attention,
           .flops = 2.0 * static_cast<double>(products * args.batch * args.q.cols() * seen),
           .bytes = bytes_of(args.q, args.k, args.v, args.out, args.log_sum_exp),
-          .shape = fmt::format("{} {} x {} queries, {} keys, {}/{} heads of {}{}{}", name_of(args.q.dtype), args.batch,
+          .shape = fmt::format("{} {} x {} queries, {} keys, {}/{} heads of {}{}", name_of(args.q.dtype), args.batch,
                                queries, keys, args.heads, args.kv_heads, shape.head_dim,
-                               args.dropout.probability > 0.0 ? ", dropout" : "",
-                               args.document_starts ? ", documents" : "")};
+                               args.dropout.probability > 0.0 ? ", dropout" : "")};
 }
 
 void check(const Contract& contract, const AttentionBackward& args) {

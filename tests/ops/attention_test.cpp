@@ -19,18 +19,15 @@ TEST(Attention, SurvivesLargeScores) {
   EXPECT_LT(relative_error(run_on(1, run_forward(c), DType::f32, in).at("out"), naive_forward(c)(in).at("out")), 1e-4);
 }
 
-// Other kernels compute attention with dropout, and with documents: what one takes says nothing of another.
+// Other kernels compute attention with dropout: what it takes says nothing of attention without.
 TEST(Attention, ShapesTellKernelsApart) {
   std::vector<float> values(64);
-  std::vector<int32_t> starts(4);
   const Tensor rows(values.data(), DType::f32, {4, 16});
   AttentionForward args{.q = rows, .k = rows, .v = rows, .out = rows, .batch = 1, .heads = 2, .kv_heads = 2};
   args.log_sum_exp = Tensor(values.data(), DType::f32, {2, 4});
   EXPECT_EQ(cost_of(args).shape, "f32 1 x 4 queries, 4 keys, 2/2 heads of 8");
   args.dropout.probability = 0.1;
   EXPECT_EQ(cost_of(args).shape, "f32 1 x 4 queries, 4 keys, 2/2 heads of 8, dropout");
-  args.document_starts = Tensor(starts.data(), DType::i32, {4});
-  EXPECT_EQ(cost_of(args).shape, "f32 1 x 4 queries, 4 keys, 2/2 heads of 8, dropout, documents");
 }
 
 TEST(Attention, NanReachesWhatSeesIt) {
