@@ -133,9 +133,8 @@ std::vector<Key> model_keys(Model& m) {
       {"model.fp8_amax_compute_algo", choice(&m.fp8_amax_compute_algo),
        "what it takes of them: max, the largest; most_recent, the last"},
       {"model.fp8_weight_copies", &m.fp8_weight_copies,
-       "fp8 copies of weights that a step keeps, 1 byte each: 2; 1, and backward transposes it for each micro batch; "
-       "0, and "
-       "each pass casts for itself",
+       "fp8 copies of weights that a step keeps, 1 byte each: 2, and with them attention's output, transposed; 1, and "
+       "backward transposes it for each micro batch; 0, and each pass casts for itself",
        between(0, 2)},
       {"model.first_last_layers_bf16", &m.first_last_layers_bf16,
        "with fp8: the first and last blocks compute without"},

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/process/file_lock.h"
+#include "core/run_folders.h"
 #include "launch/ranks/secret.h"
 
 namespace megalith::launch {
@@ -85,7 +86,7 @@ void read_journal(const fs::path& file, std::vector<JournalLine>& lines) {
 
 void add_launches_of_run(const fs::path& run, std::map<fs::path, LaunchRecord>& found) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run / "launch", error)) {
+  for (const auto& entry : fs::directory_iterator(run / kLaunchFolder, error)) {
     if (holds_launch(entry.path())) found.emplace(fs::weakly_canonical(entry.path()), read_record(entry.path()));
   }
 }

@@ -15,6 +15,7 @@
 #include "config/derived.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/run_folders.h"
 #include "launch/folder.h"
 #include "launch/kubernetes/kubernetes_values.h"
 #include "launch/profiles/profile_reader.h"
@@ -116,7 +117,7 @@ class Drafter {
     launch::Launch& launch = draft_.launch;
     launch.name = options_.name.empty() ? name : options_.name;
     launch.run_directory = run_directory;
-    launch.folder = run_directory / "launch" / launch.name;
+    launch.folder = run_directory / kLaunchFolder / launch.name;
   }
 
   void draft_other_verb() {
@@ -142,7 +143,7 @@ class Drafter {
   // Where the program sees the folder. Without an image that is where this machine does.
   void see_folder(const fs::path& run_in_job) {
     run_in_job_ = run_in_job;
-    draft_.launch.folder_in_job = (run_in_job / "launch" / draft_.launch.name).string();
+    draft_.launch.folder_in_job = (run_in_job / kLaunchFolder / draft_.launch.name).string();
   }
 
   config::Run load_run(int64_t nodes, int64_t ranks) const {
@@ -172,7 +173,7 @@ class Drafter {
     if (!run_here && on_kubernetes()) {
       // What this machine remembers of the launch.
       draft_.launch.run_directory = fs::current_path() / "runs" / draft_.launch.name;
-      draft_.launch.folder = draft_.launch.run_directory / "launch" / draft_.launch.name;
+      draft_.launch.folder = draft_.launch.run_directory / kLaunchFolder / draft_.launch.name;
     }
     see_folder(run_in_job);
     find_tracker(run);

@@ -6,13 +6,13 @@
 
 #include "core/event_names.h"
 #include "core/metric_names.h"
+#include "core/run_folders.h"
 #include "observe/logs/line_reader.h"
 #include "observe/logs/timestamp.h"
 
 namespace megalith::observe {
 
 namespace {
-constexpr const char* kControl = "control";
 constexpr std::string_view kFact = "fact";
 constexpr size_t kFirstLimit = size_t{1} << 20;
 constexpr size_t kJobsNamed = 100;
@@ -210,7 +210,7 @@ RunEvents read_run_events(const std::filesystem::path& file, const std::string& 
 std::vector<std::filesystem::path> journals_of(const std::filesystem::path& run_directory) {
   std::vector<std::filesystem::path> journals;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(run_directory / kControl, none)) {
+  for (const auto& entry : std::filesystem::directory_iterator(run_directory / kControlFolder, none)) {
     if (entry.path().extension() == ".jsonl") journals.push_back(entry.path());
   }
   std::sort(journals.begin(), journals.end());

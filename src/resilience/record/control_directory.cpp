@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/run_folders.h"
 
 namespace megalith::resilience {
 

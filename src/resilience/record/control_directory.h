@@ -36,8 +36,6 @@ class ControlDirectory {
   virtual std::string path_of(const std::string& name) const = 0;
 };
 
-constexpr const char* kControlFolder = "control";
-
 class DiskControlDirectory final : public ControlDirectory {
  public:
   // Makes the folder if it is missing, for its owner alone. `run_directory` must exist.

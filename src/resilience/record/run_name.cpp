@@ -2,6 +2,7 @@
 
 #include "config/fleet_environment.h"
 #include "core/error.h"
+#include "core/run_folders.h"
 #include "resilience/record/control_directory.h"
 
 namespace megalith::resilience {

@@ -5,6 +5,7 @@
 
 #include "checkpoint/file_names.h"
 #include "core/error.h"
+#include "core/run_folders.h"
 
 namespace megalith::train {
 

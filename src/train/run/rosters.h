@@ -7,7 +7,6 @@ namespace megalith::train {
 
 // What training knows of a supervisor's rosters, control/roster-000012.json in the run directory: that one of them
 // exists, by its name, which holds its generation.
-constexpr const char* kControlFolder = "control";
 
 // 0: there is none. I/O error where that cannot be seen.
 int64_t newest_roster(const std::filesystem::path& run_directory);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/process/file_lock.h"
 #include "core/process/host.h"
+#include "core/run_folders.h"
 #include "train/run/rosters.h"
 #include "train/run/run_files.h"
 
@@ -49,7 +50,7 @@ void write_holder(File& lock) {
 bool holds_nothing_of_others(const std::filesystem::path& path) {
   const std::filesystem::directory_iterator entries(path);
   return std::all_of(begin(entries), end(entries), [](const auto& entry) {
-    return entry.path().filename() == "launch" || entry.path().filename() == kControlFolder;
+    return entry.path().filename() == kLaunchFolder || entry.path().filename() == kControlFolder;
   });
 }
 
