@@ -1,5 +1,7 @@
 #include "resilience/messages.h"
 
+#include <fmt/format.h>
+
 #include "resilience/names.h"
 
 namespace megalith::resilience {
@@ -15,6 +17,10 @@ constexpr std::array<const char*, kCheckOutcomes> kCheckWords = {"unknown", "ok"
 constexpr std::array<const char*, kOrderKinds> kOrderWords = {"greet", "inspect",     "kill",  "stop",   "check",
                                                               "tell",  "serve_store", "start", "finish", "dismiss"};
 }  // namespace
+
+std::string protocol_name(int64_t version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000);
+}
 
 const char* name_of(Section section) {
   return word_of(kSectionWords, section);

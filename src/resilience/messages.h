@@ -12,11 +12,14 @@ namespace megalith::resilience {
 // What monitors and supervisors say to each other. Plain data: a transport (transport.h) turns it into bytes. Times are
 // ages and durations in seconds, never readings of a clock, since no two machines share one.
 
-// 1000 x major + minor. Another minor version is understood (what is new in it is ignored), another major one is not.
-constexpr int64_t kProtocol = 1000;
+// 1000 x major + minor. Another minor version is understood: it may have fields that we do not know, or lack some that
+// we do, but no further words of an enum. Another major one is refused, by name, whatever else stands in its messages.
+constexpr int64_t kProtocol = 1001;
 constexpr bool speaks_our_protocol(int64_t version) {
   return version / 1000 == kProtocol / 1000;
 }
+// "1.1", for people.
+std::string protocol_name(int64_t version);
 
 // Stands before every message. What belongs to another run, an older term or another generation is refused and counted.
 struct Header {

@@ -23,7 +23,7 @@ MonitorLogic::MonitorLogic(MonitorIdentity identity, NodeHost& host, const Monit
 // it was frozen may still speak first.
 std::optional<std::string> MonitorLogic::why_refused(const Order& order) {
   if (!speaks_our_protocol(order.header.protocol)) {
-    return fmt::format("protocol {} is not ours, {}", order.header.protocol, kProtocol);
+    return fmt::format("protocol {} is not ours, {}", protocol_name(order.header.protocol), protocol_name(kProtocol));
   }
   if (order.header.run != identity_.run) return fmt::format("run '{}' is not ours", order.header.run);
   if (order.kind == OrderKind::dismiss && order.session != identity_.session) return "another process is meant";

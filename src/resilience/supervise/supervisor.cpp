@@ -12,6 +12,7 @@ namespace {
 constexpr double kLook = 1.0;         // seconds
 constexpr double kOwnSleep = 2.0;     // later than that means that this process was stopped
 constexpr double kTryAgain = 5.0;     // to lead
+constexpr size_t kMostNamed = 1000;   // refused senders
 constexpr int64_t kTermsToTry = 100;  // at once: as many others would have to be quicker
 }  // namespace
 
@@ -113,11 +114,27 @@ void Supervisor::end_if_overtaken() const {
   }
 }
 
-void Supervisor::hear(const Report& report, double now, std::vector<Fact>& facts) {
-  if (!speaks_our_protocol(report.header.protocol) || report.header.run != settings_.run) {
-    ++refused_;
-    return;
+// Whoever is refused is counted each time, and named once.
+bool Supervisor::is_for_us(const Report& report) {
+  const Header& header = report.header;
+  if (speaks_our_protocol(header.protocol) && header.run == settings_.run) return true;
+  ++refused_;
+  const bool is_new = refused_senders_.size() < kMostNamed && refused_senders_.insert(header.sender).second;
+  if (!is_new) return false;
+  if (!speaks_our_protocol(header.protocol)) {
+    identity_.alarm(
+        fmt::format("node {} is refused: its monitor speaks protocol {}, this supervisor {}; run the same version of "
+                    "megalith there",
+                    header.sender, protocol_name(header.protocol), protocol_name(kProtocol)));
+  } else {
+    identity_.alarm(fmt::format("node {} is refused: its monitor is of run '{}', this supervisor of '{}'",
+                                header.sender, header.run, settings_.run));
   }
+  return false;
+}
+
+void Supervisor::hear(const Report& report, double now, std::vector<Fact>& facts) {
+  if (!is_for_us(report)) return;
   if (report.header.term > leadership_->state.term) {
     fail(ErrorKind::comm, "a supervisor of term {} leads this run, and this one, of term {}, ends", report.header.term,
          leadership_->state.term);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ class Supervisor {
 
   void try_to_lead(const Moment& now);
   void end_if_overtaken() const;
+  bool is_for_us(const Report& report);
   void hear(const Report& report, double now, std::vector<Fact>& facts);
   void take(std::vector<Fact> facts, const Moment& now);
 
@@ -76,6 +78,7 @@ class Supervisor {
   double polled_ = -1.0;      // monotonic seconds
   std::optional<Fact> wish_;  // to stop, not yet taken
   int64_t refused_ = 0;
+  std::set<std::string> refused_senders_;  // that were named
   std::string problem_;
 };
 
