@@ -9,8 +9,8 @@ namespace {
 TEST(NoGrpc, SaysWhatIsMissing) {
   const std::vector<std::string> parts{"no module", "libmegalith_control.so", "libgrpc++-dev"};
   expect_error(ErrorKind::user, parts, [] { require_control_plane(); });
-  expect_error(ErrorKind::user, parts, [] { listen_for_monitors("socket"); });
-  expect_error(ErrorKind::user, parts, [] { dial_supervisor("socket"); });
+  expect_error(ErrorKind::user, parts, [] { listen_for_monitors({.socket = "socket"}); });
+  expect_error(ErrorKind::user, parts, [] { dial_supervisors({{.socket = "socket"}}, "node0"); });
 }
 
 }  // namespace

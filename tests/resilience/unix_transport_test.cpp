@@ -104,8 +104,8 @@ class UnixTransport : public ::testing::Test {
 };
 
 TEST_F(UnixTransport, CarriesEveryField) {
-  const auto supervisor = listen_for_monitors(socket_);
-  const auto monitor = dial_supervisor(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
+  const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   const Report sent = report_of("node0");
   EXPECT_EQ(next_report(*supervisor, *monitor, sent), sent);
   const Order order = order_to("node1");
@@ -118,20 +118,20 @@ TEST_F(UnixTransport, CarriesEveryField) {
 }
 
 TEST_F(UnixTransport, DialsAnewWhenASupervisorComesBack) {
-  auto supervisor = listen_for_monitors(socket_);
-  const auto monitor = dial_supervisor(socket_);
+  auto supervisor = listen_for_monitors({.socket = socket_});
+  const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *monitor, report_of("node0", 1));
   supervisor.reset();
   monitor->send(report_of("node0", 2));  // to nobody
-  supervisor = listen_for_monitors(socket_);
+  supervisor = listen_for_monitors({.socket = socket_});
   EXPECT_EQ(next_report(*supervisor, *monitor, report_of("node0", 3)).header.sequence, 3);
 }
 
 // The last channel of a process ends the threads of gRPC, which none of these can survive doing itself.
 TEST_F(UnixTransport, EndsItsLastChannelOnAThreadOfItsOwn) {
   for (int round = 0; round < 10; ++round) {
-    auto supervisor = listen_for_monitors(socket_);
-    const auto monitor = dial_supervisor(socket_);
+    auto supervisor = listen_for_monitors({.socket = socket_});
+    const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
     next_report(*supervisor, *monitor, report_of("node0"));
     supervisor.reset();
     for (int look = 0; look < 20; ++look) {  // until the monitor has seen it and hung up
@@ -142,8 +142,8 @@ TEST_F(UnixTransport, EndsItsLastChannelOnAThreadOfItsOwn) {
 }
 
 TEST_F(UnixTransport, TellsABrokenSessionOnce) {
-  const auto supervisor = listen_for_monitors(socket_);
-  auto monitor = dial_supervisor(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
+  auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *monitor, report_of("node0"));
   EXPECT_FALSE(supervisor->next_broken());
   monitor.reset();
@@ -159,10 +159,10 @@ TEST_F(UnixTransport, TellsABrokenSessionOnce) {
 }
 
 TEST_F(UnixTransport, TakesTheNewestSessionOfANode) {
-  const auto supervisor = listen_for_monitors(socket_);
-  const auto first = dial_supervisor(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
+  const auto first = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *first, report_of("node0", 1));
-  const auto second = dial_supervisor(socket_);
+  const auto second = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *second, report_of("node0", 2));
   ASSERT_TRUE(supervisor->send("node0", order_to("node0")));
   EXPECT_TRUE(comes_true([&] { return second->receive().has_value(); }));
@@ -171,8 +171,8 @@ TEST_F(UnixTransport, TakesTheNewestSessionOfANode) {
 
 // A node speaks for itself alone.
 TEST_F(UnixTransport, RefusesASecondNameInASession) {
-  const auto supervisor = listen_for_monitors(socket_);
-  const auto monitor = dial_supervisor(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
+  const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *monitor, report_of("node0", 1));
   monitor->send(report_of("node1", 2));
   ASSERT_TRUE(comes_true([&] {
@@ -183,19 +183,19 @@ TEST_F(UnixTransport, RefusesASecondNameInASession) {
 }
 
 TEST_F(UnixTransport, OutlivesOneWhoSpeaksSomethingElse) {
-  const auto supervisor = listen_for_monitors(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
   const int stranger = connect_to_control_socket(socket_);
   ASSERT_GE(stranger, 0);
   const std::string nonsense(100000, 'x');
   [[maybe_unused]] const ssize_t written = ::send(stranger, nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
-  const auto monitor = dial_supervisor(socket_);
+  const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   next_report(*supervisor, *monitor, report_of("node0"));
   ::close(stranger);
 }
 
 TEST_F(UnixTransport, DropsAMessageThatIsTooLong) {
-  const auto supervisor = listen_for_monitors(socket_);
-  const auto monitor = dial_supervisor(socket_);
+  const auto supervisor = listen_for_monitors({.socket = socket_});
+  const auto monitor = dial_supervisors({{.socket = socket_}}, "node0");
   Report sent = report_of("node0");
   sent.check_evidence.assign(300 << 10, 'x');
   monitor->send(sent);

@@ -206,7 +206,10 @@ void write_to(const Report& report, control::Report& wire) {
   wire.set_refused(report.refused);
 }
 
-std::optional<Report> report_of(const control::Report& wire) {
+std::optional<Report> report_of(std::string_view bytes) {
+  control::Report wire;
+  if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
+  if (!speaks_our_protocol(wire.header().protocol())) return Report{.header = read(wire.header())};
   Words words;
   Report report{.header = read(wire.header()),
                 .address = wire.address(),
@@ -228,7 +231,8 @@ std::optional<Report> report_of(const control::Report& wire) {
   return report;
 }
 
-void write_to(const Order& order, control::Order& wire) {
+std::string bytes_of(const Order& order) {
+  control::Order wire;
   write(order.header, *wire.mutable_header());
   wire.set_kind(word_of(order.kind));
   wire.set_roster_digest(order.roster_digest);
@@ -241,9 +245,17 @@ void write_to(const Order& order, control::Order& wire) {
   wire.set_exit_code(order.exit_code);
   wire.set_session(order.session);
   wire.set_reason(order.reason);
+  return wire.SerializeAsString();
+}
+
+std::optional<Order> order_of(std::string_view bytes) {
+  control::Order wire;
+  if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
+  return order_of(wire);
 }
 
 std::optional<Order> order_of(const control::Order& wire) {
+  if (!speaks_our_protocol(wire.header().protocol())) return Order{.header = read(wire.header())};
   Words words;
   Order order{.header = read(wire.header()),
               .kind = words.take<OrderKind>(wire.kind(), kOrderKinds),

@@ -68,7 +68,7 @@ class Monitor {
                 .boot_id = observe::boot_id(),
                 .session = boot_nanoseconds()},
                node_),
-        transport_(dial_supervisor(options.socket)) {}
+        transport_(dial_supervisors({{.socket = options.socket}}, options.node)) {}
 
   int run() {
     double last = boot_seconds();
@@ -89,10 +89,19 @@ class Monitor {
   }
 
  private:
+  // Once for each version: the supervisor will speak again.
+  void tell_of_other_protocol(int64_t version) {
+    if (speaks_our_protocol(version) || std::exchange(other_protocol_, version) == version) return;
+    observe::log_warning(fmt::format(
+        "a supervisor is refused: it speaks protocol {}, this monitor {}; run the same version of megalith on both",
+        protocol_name(version), protocol_name(kProtocol)));
+  }
+
   void look(double late) {
     if (const int signal = stop_signals::next_awaited(); signal != 0) heed(signal);
     bool at_once = node_.watch(late);
     while (const std::optional<Order> order = transport_->receive()) {
+      tell_of_other_protocol(order->header.protocol);
       const bool is_repeated = std::exchange(heard_, order->header.sequence) == order->header.sequence;
       if (!is_repeated && order->kind != OrderKind::greet && order->kind != OrderKind::inspect) {
         observe::log_info(fmt::format("order {} of term {}: {}, generation {} {}", order->header.sequence,
@@ -137,7 +146,8 @@ class Monitor {
   MonitorLogic logic_;
   std::unique_ptr<UnixMonitorTransport> transport_;
   double report_at_ = 0.0;
-  int64_t heard_ = 0;  // sequence number of the last order
+  int64_t heard_ = 0;                   // sequence number of the last order
+  int64_t other_protocol_ = kProtocol;  // the last one that was refused
   bool is_stopping_ = false;
   bool ends_alone_ = false;
 };

@@ -51,7 +51,7 @@ class LocalSupervisor {
         memory_(memory_of_run(directory_)),
         nodes_(supervision.nodes_directory.empty() ? directory_ / "nodes" : fs::absolute(supervision.nodes_directory)),
         claimed_(claim()),
-        transport_(listen_for_monitors(memory_ / "socket")),
+        transport_(listen_for_monitors({.socket = memory_ / "socket"})),
         fleet_({.run_directory = directory_,
                 .run = claimed_.identity.id,
                 .nodes = nodes_,
