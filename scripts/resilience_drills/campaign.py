@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 
 from checkpoint_drills.runs import CALLBACK, MODELS, Failure, Runs, names_of_difference
@@ -64,7 +65,7 @@ class Campaign:
 
     def good_lines(self, row=None):
         right = {line["fleet"] for line in self.done if line["row"] == "bits"}
-        return [line for line in self.done if line["row"] != "bits" and "failure" not in line
+        return [line for line in self.done if line["row"] not in ("bits", "goodput") and "failure" not in line
                 and line.get("fleet") in (right | {None}) and row in (None, line["row"])]
 
     def times_due(self, row):
@@ -88,6 +89,7 @@ class Campaign:
         policy = [] if climbs else [f"resilience.policy={self.policy}"]
         return Fleet(self.runs, name, size, spares,
                      overrides=[*MODELS["gpt"].split(), *overrides_of(layout_of(size)), *SAVES, *policy,
+                                f"resilience.goodput_log={self.goodput_log(name)}",
                                 f"{CALLBACK}every_n_train_steps={interval}", *overrides],
                      failpoints=";".join(filter(None, [failpoints, pad])))
 
@@ -116,6 +118,28 @@ class Campaign:
         self.note(row="bits", fleet=fleet.name, steps=steps, generations=fleet.generation(),
                   minutes=round((time.monotonic() - self.began) / 60, 1))
         print(f"{fleet.name}: after {steps} steps and {fleet.generation()} generations the bits of an undisturbed run", flush=True)
+
+    def goodput_log(self, name):
+        return self.runs.directory(name) + "-goodput.log"
+
+    def compare_goodput(self, fleet):
+        """The log that the supervisors wrote for Google's calculator gives the numbers that the run's own logs give."""
+        numbers = []
+        for log in (self.goodput_log(fleet.name), fleet.directory):
+            exported = self.goodput_log(fleet.name) + ".json"
+            report = subprocess.run([self.runs.program, "report", "goodput", log, "--reference-step-time", str(STEP_SECONDS),
+                                     "--export", exported], capture_output=True, text=True)
+            if report.returncode != 0:
+                raise Failure(f"report goodput {log}: {report.stderr}")
+            with open(exported) as file:
+                numbers.append({key: value for key, value in json.load(file).items() if key != "wall_time"})
+        # Sums of microseconds, from two beginnings.
+        different = [key for key in numbers[1] if key not in numbers[0] or
+                     (numbers[0][key] != numbers[1][key] if not isinstance(numbers[1][key], float)
+                      else abs(numbers[0][key] - numbers[1][key]) > 1e-4 * abs(numbers[1][key]))]
+        if different or not numbers[1]["checkpoints_saved"]:
+            raise Failure(f"Google's log and events.jsonl differ in {different}: {numbers}")
+        return {key: numbers[1][key] for key in ("job_started_count", "checkpoints_saved", "goodput_percentage")}
 
     def new_name(self, kind):
         return f"{kind}-{len(self.done)}"
@@ -195,6 +219,7 @@ class Campaign:
                 self.strike(fleet, name)
             fleet.wait_for_steps(2)
             self.stop_and_compare(fleet)
+            self.note(row="goodput", fleet=fleet.name, **self.compare_goodput(fleet))
         except (Failure, AssertionError) as failure:
             self.fail("struck", failure, fleet=fleet.name)
         finally:

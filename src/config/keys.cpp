@@ -270,6 +270,8 @@ std::vector<Key> supervision_keys(Supervision& s) {
       {"resilience.workload_downtime_threshold_s", &s.workload_downtime_threshold_s,
        "seconds to wait for nodes where no spare is left, before giving up", kSeconds},
       {"resilience.policy", &s.policy, "file whose rows replace those of the ladder; null: none"},
+      {"resilience.goodput_log", &s.goodput_log,
+       "file to which a supervisor adds the events of Google's goodput log; null: none"},
   };
 }
 

@@ -317,7 +317,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
     {"resilience.watchdogs", refused, "not yet: the health of devices is not watched"},
     {"resilience.stragglers", refused, "not yet: slow ranks are not looked for"},
     {"resilience.audit_every_n_steps", refused, "not yet: replicas are not compared", "0"},
-    {"resilience.goodput_log", refused, "not yet: a supervisor writes its journal"},
     {"resilience.enable_standalone_mode", refused, "it guesses the state of a node from nvidia-smi; monitors know",
      "false"},
 });

@@ -202,7 +202,8 @@ struct Supervision {
   double initial_rank_heartbeat_timeout = 600.0;
   double rank_heartbeat_timeout = 0.0;  // 0: learned
   double workload_downtime_threshold_s = 180.0;
-  std::string policy;  // file; empty: none
+  std::string policy;       // file; empty: none
+  std::string goodput_log;  // file; empty: none
 };
 
 struct Run {

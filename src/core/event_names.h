@@ -17,6 +17,9 @@ constexpr const char* kMetrics = "metrics";       // the numbers of a step or of
 constexpr const char* kUserScheduled = "user_scheduled";
 constexpr const char* kUserTerminated = "user_terminated";
 
+// What a supervisor was told, in its journal (resilience/record/journal.h).
+constexpr const char* kFact = "fact";
+
 // Spans.
 constexpr const char* kCheckpointLoad = "checkpoint_load";
 constexpr const char* kCheckpointSave = "checkpoint_save";

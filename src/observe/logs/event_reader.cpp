@@ -13,7 +13,6 @@
 namespace megalith::observe {
 
 namespace {
-constexpr std::string_view kFact = "fact";
 constexpr size_t kFirstLimit = size_t{1} << 20;
 constexpr size_t kJobsNamed = 100;
 constexpr size_t kReasonsKept = 10'000;
@@ -126,7 +125,7 @@ void EventCollector::take(const EventLine& line) {
                                         .wall = line.wall,
                                         .monotonic = std::llround(line.monotonic * kMicros),
                                         .generation = line.generation});
-  if (line.event == kFact) return take_fact(line, micros);
+  if (line.event == event::kFact) return take_fact(line, micros);
   const std::optional<RunEventKind> kind = kind_of_megalith(line.event);
   if (!kind || (line.rank != 0 && !comes_from_every_node(*kind))) return;
 
@@ -154,6 +153,8 @@ void EventCollector::take_fact(const EventLine& line, int64_t micros) {
     return member == nullptr ? std::string_view() : member->text;
   };
   const std::string_view kind = word(event::kKind);
+  if (kind == "lead" && line.number("number") == 1.0) keep({.micros = micros, .kind = RunEventKind::scheduled});
+  if (kind == "stop_requested") keep({.micros = micros, .kind = RunEventKind::stopped});
   std::vector<Recovery>& all = log_.recoveries;
   const bool is_open = !all.empty() && all.back().placed < 0;
   if (kind == "fault" && !is_open) all.push_back({.noticed = micros, .reason = keep_reason(line.reason)});

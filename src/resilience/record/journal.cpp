@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/event_names.h"
 #include "core/process/failpoint.h"
 #include "observe/logs/event_line.h"
 #include "observe/sinks/event_text.h"
@@ -11,7 +12,6 @@ namespace megalith::resilience {
 
 namespace {
 constexpr int64_t kVersion = 1;
-constexpr const char* kFact = "fact";
 
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   return fmt::format("{}", fmt::join(ranks, ","));
@@ -113,7 +113,7 @@ std::optional<JournalEntry> parse_line(std::string_view line, int64_t expected_s
                expected_sequence);
   }
   const std::optional<double> version = event->number("version");
-  if (event->event != kFact || !version) data_error("{}: entry {} is not a fact", where, event->sequence);
+  if (event->event != event::kFact || !version) data_error("{}: entry {} is not a fact", where, event->sequence);
   if (*version != static_cast<double>(kVersion)) {
     data_error("{}: entry {} is of version {} of journals; this program knows {}: use a newer megalith", where,
                event->sequence, *version, kVersion);
@@ -145,7 +145,7 @@ std::optional<Journal> Journal::claim(ControlDirectory& directory, int64_t term,
 }
 
 void Journal::append(const Fact& fact, const Moment& when) {
-  const Event event{.name = kFact, .step = fact.step, .reason = fact.evidence, .fields = fields_of(fact), .when = when};
+  const Event event{.name = event::kFact, .step = fact.step, .reason = fact.evidence, .fields = fields_of(fact), .when = when};
   const observe::EventOrigin origin{.run_id = origin_.run, .generation = fact.generation, .node = "supervisor"};
   is_synced_ = false;
   file_->append(observe::event_text(event, origin, origin_.boot_id, ++sequence_));

@@ -13,6 +13,7 @@
 #include "observe/sinks/event_text.h"
 #include "observe/sinks/log_files.h"
 #include "resilience/record/control_directory.h"
+#include "resilience/record/goodput_log.h"
 #include "resilience/record/journal.h"
 #include "resilience/record/run_name.h"
 #include "resilience/supervise/local_fleet.h"
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr double kLookSeconds = 0.1;
+constexpr double kGoodputSeconds = 1.0;
 constexpr double kFarewellSeconds = 20.0;  // for monitors to end once the run is over
 
 // Every node of a fleet of folders has a memory and a disk of its own.
@@ -51,6 +53,7 @@ class LocalSupervisor {
         memory_(memory_of_run(directory_)),
         nodes_(supervision.nodes_directory.empty() ? directory_ / "nodes" : fs::absolute(supervision.nodes_directory)),
         claimed_(claim()),
+        goodput_(open_goodput_log()),
         transport_(listen_for_monitors({.socket = memory_ / "socket"})),
         fleet_({.run_directory = directory_,
                 .run = claimed_.identity.id,
@@ -71,10 +74,13 @@ class LocalSupervisor {
       fleet_.tend();
       supervisor_.poll({.wall = wall_seconds(), .monotonic = monotonic_seconds()});
       if (supervisor_.leads()) tell(supervisor_.state());
+      write_goodput();
     }
     const int code = static_cast<int>(*supervisor_.exit_code());
     fleet_.end(kFarewellSeconds);
     if (log_) log_->pump(stdout);
+    goodput_at_ = 0.0;
+    write_goodput();
     if (code == 0) fs::remove_all(memory_);
     return code;
   }
@@ -86,6 +92,12 @@ class LocalSupervisor {
     if (!claimed.note.empty()) observe::log_warning(claimed.note);
     write_run_name(directory_, claimed.identity.id);
     return claimed;
+  }
+
+  std::optional<GoodputLog> open_goodput_log() const {
+    const std::string& file = run_.supervision.goodput_log;
+    if (file.empty()) return std::nullopt;
+    return GoodputLog(file, directory_, claimed_.identity.id);
   }
 
   Settings settings() const {
@@ -125,6 +137,18 @@ class LocalSupervisor {
     if (log_) log_->pump(stdout);
   }
 
+  void write_goodput() {
+    const double now = monotonic_seconds();
+    if (!goodput_ || now < goodput_at_) return;
+    goodput_at_ = now + kGoodputSeconds;
+    try {
+      goodput_->follow();
+    } catch (const Error& error) {
+      observe::log_warning(fmt::format("resilience.goodput_log is written no longer: {}", error.what()));
+      goodput_.reset();
+    }
+  }
+
   void follow(const Roster& roster) {
     if (log_) log_->pump(stdout);
     generation_ = roster.generation;
@@ -138,6 +162,8 @@ class LocalSupervisor {
   fs::path memory_;
   fs::path nodes_;
   train::ClaimedRun claimed_;
+  std::optional<GoodputLog> goodput_;
+  double goodput_at_ = 0.0;  // monotonic seconds
   std::unique_ptr<UnixSupervisorTransport> transport_;
   LocalFleet fleet_;
   DiskControlDirectory control_;
