@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <set>
 #include <thread>
+
+#include "core/file.h"
+#include "repository.h"
 
 namespace megalith::resilience::testing {
 namespace {
@@ -54,6 +58,40 @@ TEST(Simulation, InvariantsHold) {
   EXPECT_EQ(tally.exit_codes, (std::set<int64_t>{0, 70, 75})) << "every end is met";
   EXPECT_GT(tally.restarts, static_cast<int64_t>(kSeeds / 2));
   EXPECT_GT(tally.successions, static_cast<int64_t>(kSeeds / 10));
+}
+
+// The policies of docs/resilience.md, each a block of YAML under a heading of its own.
+std::vector<std::string> documented_policies() {
+  const std::string page = read_text(in_repository("docs/resilience.md"));
+  constexpr std::string_view kBegin = "```yaml policy\n";
+  std::vector<std::string> policies;
+  for (size_t at = page.find(kBegin); at != std::string::npos; at = page.find(kBegin, at)) {
+    at += kBegin.size();
+    policies.push_back(page.substr(at, page.find("```", at) - at));
+  }
+  return policies;
+}
+
+TEST(Simulation, InvariantsHoldUnderEveryPolicy) {
+  std::vector<std::string> policies = documented_policies();
+  ASSERT_GE(policies.size(), 3U);
+  // Every row at its lowest, and at its highest.
+  policies.emplace_back(
+      "{rank_ended: [in_job_restart], user_error: [in_job_restart], call_failed: [in_job_restart], not_finite: "
+      "[in_job_restart], load_failed: [in_job_restart], rank_stuck: [in_job_restart], all_wait: [in_job_restart], "
+      "livelock: [in_job_restart], store_ended: [in_job_restart], start_failed: [in_job_restart]}");
+  std::string highest;
+  for (int symptom = 1; symptom < kSymptoms; ++symptom)
+    highest += std::string(name_of(Symptom(symptom))) + ": [give_up]\n";
+  policies.push_back(highest);
+  std::vector<int64_t> restarts;
+  for (const std::string& policy : policies) {
+    const Tally tally = simulate_seeds(1, kSeeds / 20, {.policy = policy});
+    EXPECT_EQ(tally.violations, "") << policy;
+    restarts.push_back(tally.restarts);
+  }
+  // What is left under the highest: nodes that were taken for gone and are there again.
+  EXPECT_LT(10 * restarts.back(), *std::min_element(restarts.begin(), restarts.end() - 1));
 }
 
 TEST(Simulation, AThousandNodes) {

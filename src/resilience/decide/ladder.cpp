@@ -1,10 +1,10 @@
 #include "resilience/decide/ladder.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 
+#include "config/yaml_tree.h"
 #include "core/error.h"
 #include "resilience/names.h"
 
@@ -17,22 +17,45 @@ constexpr auto kWorkload = Rung::workload_restart;
 constexpr auto kSwap = Rung::hot_swap;
 constexpr auto kGiveUp = Rung::give_up;
 
-std::vector<Rung> rungs_of(const YAML::Node& value, const std::string& where, const std::string& symptom) {
+std::vector<Rung> rungs_of(const config::YamlTree& list, const std::string& symptom) {
+  using Kind = config::YamlTree::Kind;
   std::vector<Rung> rungs;
-  if (!value.IsSequence() || value.size() == 0) user_error("{}: {} needs a list of rungs", where, symptom);
-  for (const YAML::Node& element : value) {
-    const std::string word = element.IsScalar() ? element.as<std::string>() : "a list";
+  if (list.kind != Kind::list || list.items.empty())
+    user_error("{}: {} has no way out: it needs a list of rungs, such as [in_job_restart, give_up]", list.origin,
+               symptom);
+  for (const config::YamlTree& item : list.items) {
+    const std::string word = item.kind == Kind::scalar ? item.text : "a list";
     const std::optional<Rung> rung = value_of<Rung>(kRungWords, word);
     if (!rung) {
-      user_error("{}: {} has the rung '{}', which is none of {}", where, symptom, word, fmt::join(kRungWords, ", "));
+      user_error("{}: {} has the rung '{}', which is none of {}", item.origin, symptom, word,
+                 fmt::join(kRungWords, ", "));
     }
     if (!rungs.empty() && *rung < rungs.back()) {
-      user_error("{}: {} goes down from {} to {}: a rung may only be as high as the one before, or higher", where,
+      user_error("{}: {} goes down from {} to {}: a rung may only be as high as the one before, or higher", item.origin,
                  symptom, name_of(rungs.back()), word);
     }
     rungs.push_back(*rung);
   }
   return rungs;
+}
+
+// A way that ends nothing: a node that cannot go on is restarted, or nobody is swapped.
+void require_a_way_out(const LadderRow& row, const std::vector<Rung>& rungs, const std::string& origin) {
+  if (row.node_is_lost && rungs.front() < kSwap) {
+    user_error("{}: {} has no way out: it begins with {}, but the node cannot go on: hot_swap or give_up", origin,
+               name_of(row.symptom), name_of(rungs.front()));
+  }
+  const bool swaps = std::find(rungs.begin(), rungs.end(), kSwap) != rungs.end();
+  if (row.same == Sameness::anything && swaps) {
+    user_error("{}: {} has no way out by hot_swap: it names no node that could be swapped", origin,
+               name_of(row.symptom));
+  }
+}
+
+std::string line_of(const LadderRow& row) {
+  std::vector<std::string> words;
+  for (const Rung rung : row.rungs) words.emplace_back(name_of(rung));
+  return fmt::format("{}: [{}]", name_of(row.symptom), fmt::join(words, ", "));
 }
 }  // namespace
 
@@ -66,39 +89,35 @@ const LadderRow& Ladder::row(Symptom symptom) const {
 }
 
 void Ladder::replace_rows(const std::string& policy, const std::string& where) {
-  YAML::Node parsed;
-  try {
-    parsed = YAML::Load(policy);
-  } catch (const YAML::Exception& error) {
-    user_error("{}: not valid YAML ({})", where, error.what());
-  }
-  if (!parsed.IsMap()) user_error("{}: not a mapping of symptoms to lists of rungs", where);
-  for (const auto& entry : parsed) {
-    const std::string symptom = entry.first.IsScalar() ? entry.first.as<std::string>() : "a list";
-    const auto row =
-        std::find_if(rows_.begin(), rows_.end(), [&](const LadderRow& r) { return name_of(r.symptom) == symptom; });
+  const config::YamlTree parsed = config::read_yaml_tree(policy, where);
+  if (parsed.kind != config::YamlTree::Kind::map)
+    user_error("{}: not a mapping of symptoms to lists of rungs, such as rank_stuck: [hot_swap, give_up]", where);
+  for (const auto& [symptom, list] : parsed.members) {
+    const auto row = std::find_if(rows_.begin(), rows_.end(),
+                                  [&, &name = symptom](const LadderRow& r) { return name_of(r.symptom) == name; });
     if (row == rows_.end()) {
       std::vector<std::string> known;
       for (const LadderRow& r : rows_) known.emplace_back(name_of(r.symptom));
-      user_error("{}: '{}' is no symptom; there are {}", where, symptom, fmt::join(known, ", "));
+      user_error("{}: '{}' is no symptom; there are {}", list.origin, symptom, fmt::join(known, ", "));
     }
-    const std::vector<Rung> rungs = rungs_of(entry.second, where, symptom);
-    if (row->node_is_lost && rungs.front() < Rung::hot_swap) {
-      user_error("{}: {} begins with {}, but the node cannot go on: hot_swap or give_up", where, symptom,
-                 name_of(rungs.front()));
-    }
-    row->rungs = rungs;
+    std::vector<Rung> rungs = rungs_of(list, symptom);
+    require_a_way_out(*row, rungs, list.origin);
+    row->rungs = std::move(rungs);
   }
 }
 
 std::string Ladder::to_text() const {
   std::string text;
-  for (const LadderRow& row : rows_) {
-    std::vector<std::string> words;
-    for (const Rung rung : row.rungs) words.emplace_back(name_of(rung));
-    text += fmt::format("{}: [{}]\n", name_of(row.symptom), fmt::join(words, ", "));
-  }
+  for (const LadderRow& row : rows_) text += line_of(row) + "\n";
   return text;
+}
+
+std::vector<std::string> Ladder::differences(const Ladder& other) const {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i] != other.rows_[i]) lines.push_back(line_of(rows_[i]));
+  }
+  return lines;
 }
 
 }  // namespace megalith::resilience

@@ -42,10 +42,13 @@ class Ladder {
 
   const LadderRow& row(Symptom symptom) const;
   // Replaces rows by those of a policy, a YAML mapping such as "rank_stuck: [in_job_restart, workload_restart,
-  // give_up]". User error that begins with `where` for unknown symptoms and rungs and for a way that goes down.
+  // give_up]". User error that begins with `where` for unknown symptoms and rungs, for a way that goes down, and for
+  // one that leads nowhere.
   void replace_rows(const std::string& policy, const std::string& where);
   // That mapping, of all rows.
   std::string to_text() const;
+  // The lines of those that the other one has otherwise.
+  std::vector<std::string> differences(const Ladder& other) const;
 
   bool operator==(const Ladder&) const = default;
 

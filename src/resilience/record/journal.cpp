@@ -145,7 +145,8 @@ std::optional<Journal> Journal::claim(ControlDirectory& directory, int64_t term,
 }
 
 void Journal::append(const Fact& fact, const Moment& when) {
-  const Event event{.name = event::kFact, .step = fact.step, .reason = fact.evidence, .fields = fields_of(fact), .when = when};
+  const Event event{
+      .name = event::kFact, .step = fact.step, .reason = fact.evidence, .fields = fields_of(fact), .when = when};
   const observe::EventOrigin origin{.run_id = origin_.run, .generation = fact.generation, .node = "supervisor"};
   is_synced_ = false;
   file_->append(observe::event_text(event, origin, origin_.boot_id, ++sequence_));

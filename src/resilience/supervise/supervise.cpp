@@ -102,6 +102,8 @@ class LocalSupervisor {
 
   Settings settings() const {
     Settings settings = settings_of(run_);
+    for (const std::string& row : settings.ladder.differences(Ladder()))
+      observe::log_info(fmt::format("by {}: {}", run_.supervision.policy, row));
     settings.run = claimed_.identity.id;
     settings.config = config::to_yaml(run_);
     settings.first_generation = claimed_.identity.start();

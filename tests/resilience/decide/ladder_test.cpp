@@ -29,14 +29,27 @@ TEST(Ladder, APolicyReplacesRows) {
   EXPECT_EQ(ladder.row(Symptom::rank_ended).rungs, Ladder().row(Symptom::rank_ended).rungs);
 }
 
+TEST(Ladder, SaysWhichRowsAreOthers) {
+  Ladder ladder;
+  EXPECT_TRUE(ladder.differences(Ladder()).empty());
+  ladder.replace_rows("rank_stuck: [hot_swap, give_up]\nnode_gone: [hot_swap]", "policy.yaml");
+  EXPECT_EQ(ladder.differences(Ladder()), std::vector<std::string>{"rank_stuck: [hot_swap, give_up]"});
+}
+
 TEST(Ladder, AWrongPolicyIsRefused) {
-  expect_refused("rank_stuk: [hot_swap]", {"policy.yaml", "'rank_stuk' is no symptom", "rank_stuck"});
+  expect_refused("all_wait: [give_up]\nrank_stuk: [hot_swap]",
+                 {"policy.yaml:2", "'rank_stuk' is no symptom", "rank_stuck"});
   expect_refused("rank_stuck: [reboot]", {"policy.yaml", "rank_stuck", "'reboot'", "in_job_restart"});
   expect_refused("rank_stuck: [hot_swap, in_job_restart]", {"goes down from hot_swap to in_job_restart"});
-  expect_refused("rank_stuck: []", {"rank_stuck needs a list"});
-  expect_refused("rank_stuck: hot_swap", {"rank_stuck needs a list"});
-  expect_refused("node_gone: [in_job_restart]", {"node_gone", "cannot go on"});
+  expect_refused("rank_stuck: []", {"rank_stuck has no way out", "list"});
+  expect_refused("rank_stuck:", {"rank_stuck has no way out", "list"});
+  expect_refused("rank_stuck: hot_swap", {"rank_stuck has no way out", "list"});
+  expect_refused("rank_stuck: [[hot_swap]]", {"rank_stuck", "'a list'"});
+  expect_refused("rank_stuck: [hot_swap]\nrank_stuck: [give_up]", {"policy.yaml:2", "rank_stuck", "twice"});
+  expect_refused("node_gone: [in_job_restart]", {"node_gone has no way out", "cannot go on"});
+  expect_refused("livelock: [in_job_restart, hot_swap]", {"livelock has no way out", "no node"});
   expect_refused("[", {"policy.yaml", "YAML"});
+  expect_refused("", {"policy.yaml", "not a mapping"});
   expect_refused("hot_swap", {"policy.yaml", "not a mapping"});
 }
 

@@ -6,10 +6,13 @@
 #include <map>
 #include <string>
 
+#include "core/error.h"
+#include "core/file.h"
+#include "resilience/decide/ladder.h"
 #include "resilience/simulation/simulation.h"
 
-// simulate_resilience FIRST COUNT [MIN_NODES MAX_NODES]: these seeds, one line each where an invariant is violated, and
-// what the runs came to. With COUNT 1 it prints the story.
+// simulate_resilience FIRST COUNT [MIN_NODES MAX_NODES [POLICY_FILE]]: these seeds, one line each where an invariant is
+// violated, and what the runs came to. With COUNT 1 it prints the story.
 int main(int argc, char** argv) {
   using namespace megalith::resilience::testing;
   const auto number = [&](int index, int64_t otherwise) {
@@ -28,6 +31,14 @@ int main(int argc, char** argv) {
   const int64_t count = number(2, 1);
   SimulationOptions options{.min_nodes = number(3, 2), .max_nodes = number(4, 16), .tells_story = count == 1};
   options.few_faults = options.min_nodes > 16;
+  try {
+    if (argc > 5) options.policy = megalith::read_text(argv[5]);
+    megalith::resilience::Ladder().replace_rows(options.policy.empty() ? "{}" : options.policy,
+                                                argc > 5 ? argv[5] : "");
+  } catch (const megalith::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
   std::map<int64_t, int64_t> codes;
   int64_t violations = 0;
   int64_t generations = 0;

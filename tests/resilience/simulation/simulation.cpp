@@ -699,6 +699,7 @@ Simulation::Simulation(uint64_t seed, const SimulationOptions& options) : option
                .start_timeout = 60,
                .workload_downtime_threshold = 60,
                .save_timeout = 60};
+  if (!options.policy.empty()) settings_.ladder.replace_rows(options.policy, "policy");
   directory_.is_exclusive = options.exclusive_create;
   directory_.fate = [this] {
     if (crash_share_ == 0.0 || now_ > 90.0 || !chance(crash_share_)) return FakeDirectory::Fate::done;

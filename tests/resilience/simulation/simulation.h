@@ -19,7 +19,8 @@ struct SimulationOptions {
   double quiet_share = 0.1;  // of seeds, in which nothing goes wrong
   bool few_faults = false;   // at most two: a large fleet
   double failing_writes =
-      -1.0;  // share of writes to the run directory that fail, or crash their writer; -1: by the seed
+      -1.0;            // share of writes to the run directory that fail, or crash their writer; -1: by the seed
+  std::string policy;  // rows that replace those of the ladder, as YAML; empty: none
   // What a test takes out to see its invariant break.
   SupervisorGuards supervisor_guards;
   MonitorGuards monitor_guards;
