@@ -12,7 +12,7 @@ import time
 from checkpoint_drills.runs import CALLBACK, MODELS, Failure, Runs, names_of_difference
 from layout_words import overrides_of
 
-from . import cgroups, recoveries, restarts, stops, surroundings
+from . import cgroups, recoveries, restarts, scaling, stops, surroundings
 from .cgroups import Skip
 from .fleet import Fleet, GrowingLines
 from .rows import PLANNED, ROWS
@@ -32,7 +32,7 @@ STOPPED = 75
 
 # Rows with fleets of their own. Each takes the campaign and the names that are due, and notes what it has shown.
 ALONE = {}
-for part in (recoveries, stops, surroundings, restarts):
+for part in (recoveries, scaling, stops, surroundings, restarts):
     ALONE |= part.ROWS
 NAMES = [*ROWS, *PLANNED, *ALONE]
 

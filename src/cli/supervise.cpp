@@ -8,11 +8,14 @@
 #include "cli/accepts.h"
 #include "cli/config_options.h"
 #include "cli/verbs.h"
+#include "config/derived.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "data/tokenizer/tokenizer.h"
 #include "plan/run_layout.h"
+#include "plan/run_request.h"
 #include "train/run/run_files.h"
+#include "train/tuned_files.h"
 
 namespace megalith::cli {
 
@@ -53,6 +56,28 @@ void check(const config::Run& run, int64_t ranks) {
   }
 }
 
+// Smaller fleets that layout, batch and the memory of this machine accept, the largest first.
+std::vector<int64_t> smaller_fleets(const ConfigOptions& config, const config::Run& whole) {
+  std::vector<int64_t> accepted;
+  if (!whole.supervision.enable_workload_scaling) return accepted;
+  const int64_t devices = whole.trainer.devices;
+  const int64_t replica = config::world_size(whole.trainer) / config::data_parallel_size(whole);
+  for (int64_t nodes = whole.trainer.num_nodes - 1; nodes >= 1; --nodes) {
+    if (nodes * devices % replica != 0) continue;
+    ConfigOptions smaller = config;
+    smaller.overrides.push_back(fmt::format("trainer.num_nodes={}", nodes));
+    try {
+      const config::Run run = smaller.load();
+      check(run, nodes * devices);
+      train::check_device(run, plan::stage_request(run, data::vocabulary_of(run.model.tokenizer).size), {});
+      accepted.push_back(nodes);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::user) throw;
+    }
+  }
+  return accepted;
+}
+
 int run_verb(Options options) {
   resilience::LocalSupervision& supervision = options.supervision;
   read_fleet(options.fleet, supervision);
@@ -63,6 +88,7 @@ int run_verb(Options options) {
   overrides.insert(overrides.begin(), of_fleet.begin(), of_fleet.end());
   supervision.run = options.config.load();
   check(supervision.run, ranks);
+  supervision.fewer_nodes = smaller_fleets(options.config, supervision.run);
   supervision.spares = options.spares.value_or(supervision.run.supervision.num_spare_nodes);
   if (supervision.run.trainer.cpu_threads == 0)
     supervision.run.trainer.cpu_threads = std::max<int64_t>(1, available_cores() / ranks);

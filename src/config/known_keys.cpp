@@ -310,10 +310,6 @@ constexpr auto kKnown = std::to_array<KnownKey>({
 
     {"resilience.supervisors", refused, "not yet: one supervisor on one machine"},
     {"resilience.credentials", refused, "not yet: monitors and supervisor meet on one machine"},
-    {"resilience.enable_workload_scaling", refused, "not yet: replicas are neither dropped nor added", "false"},
-    {"resilience.min_num_dp_replicas", refused, "not yet: replicas are neither dropped nor added"},
-    {"resilience.max_num_dp_replicas", refused, "not yet: replicas are neither dropped nor added"},
-    {"resilience.scale_up_after_s", refused, "not yet: replicas are neither dropped nor added"},
     {"resilience.watchdogs", refused, "not yet: the health of devices is not watched"},
     {"resilience.stragglers", refused, "not yet: slow ranks are not looked for"},
     {"resilience.audit_every_n_steps", refused, "not yet: replicas are not compared", "0"},

@@ -202,6 +202,11 @@ struct Supervision {
   double initial_rank_heartbeat_timeout = 600.0;
   double rank_heartbeat_timeout = 0.0;  // 0: learned
   double workload_downtime_threshold_s = 180.0;
+  bool enable_workload_scaling = true;
+  int64_t min_num_dp_replicas = 1;
+  int64_t max_num_dp_replicas = 0;  // 0: as many as the nodes make
+  int64_t num_nodes_per_dp = 0;     // 0: as the layout has it
+  double scale_up_after_s = 300.0;
   std::string policy;       // file; empty: none
   std::string goodput_log;  // file; empty: none
 };

@@ -54,6 +54,24 @@ class Validator {
       problems_.add("`resilience.heartbeat_polling_period_s`={}: monitors report once a second; leave it out",
                     s.heartbeat_polling_period_s);
     }
+    replicas();
+  }
+
+  void replicas() {
+    const Supervision& s = run_.supervision;
+    const int64_t replicas = data_parallel_size(run_);
+    if (s.min_num_dp_replicas > replicas) {
+      problems_.add("`resilience.min_num_dp_replicas`={} is more than the {} that the nodes make",
+                    s.min_num_dp_replicas, replicas);
+    }
+    if (s.max_num_dp_replicas != 0 && s.max_num_dp_replicas < replicas) {
+      problems_.add("`resilience.max_num_dp_replicas`={} is less than the {} that the nodes make",
+                    s.max_num_dp_replicas, replicas);
+    }
+    const int64_t nodes = std::max<int64_t>(1, run_.trainer.num_nodes / replicas);
+    if (s.num_nodes_per_dp != 0 && s.num_nodes_per_dp != nodes) {
+      problems_.add("`resilience.num_nodes_per_dp`={}, but a replica of this layout has {}", s.num_nodes_per_dp, nodes);
+    }
   }
 
   void monitor(ExpManager& manager) {

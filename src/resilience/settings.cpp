@@ -1,5 +1,7 @@
 #include "resilience/settings.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -20,6 +22,7 @@ void visit_members(SettingsType& s, Visit visit) {
   visit("pipeline_stages", s.pipeline_stages);
   visit("config", s.config);
   visit("overrides", s.overrides);
+  visit("fewer_nodes", s.fewer_nodes);
   visit("first_generation", s.first_generation);
   visit("max_in_job_restarts", s.max_in_job_restarts);
   visit("max_workload_restarts", s.max_workload_restarts);
@@ -31,6 +34,7 @@ void visit_members(SettingsType& s, Visit visit) {
   visit("rank_heartbeat_timeout", s.rank_heartbeat_timeout);
   visit("start_timeout", s.start_timeout);
   visit("workload_downtime_threshold", s.workload_downtime_threshold);
+  visit("scale_up_after", s.scale_up_after);
   visit("gather", s.gather);
   visit("stop_timeout", s.stop_timeout);
   visit("answer_timeout", s.answer_timeout);
@@ -50,7 +54,8 @@ Settings settings_of(const config::Run& run) {
                     .initial_rank_heartbeat_timeout = supervision.initial_rank_heartbeat_timeout,
                     .rank_heartbeat_timeout = supervision.rank_heartbeat_timeout,
                     .start_timeout = run.trainer.start_timeout,
-                    .workload_downtime_threshold = supervision.workload_downtime_threshold_s};
+                    .workload_downtime_threshold = supervision.workload_downtime_threshold_s,
+                    .scale_up_after = supervision.scale_up_after_s};
   if (supervision.policy.empty()) return settings;
   const std::string where = "resilience.policy: " + supervision.policy;
   std::string policy;
@@ -81,6 +86,12 @@ Settings parse_settings(const std::string& text, const std::string& where) {
   }
   if (settings.nodes < 1 || settings.ranks_per_node < 1 || settings.pipeline_stages < 1) {
     data_error("{}: the settings of a supervisor have no nodes, ranks or stages", where);
+  }
+  const std::vector<int64_t>& fewer = settings.fewer_nodes;
+  const bool go_down = std::adjacent_find(fewer.begin(), fewer.end(), std::less_equal<>()) == fewer.end();
+  if (!fewer.empty() && (!go_down || fewer.front() >= settings.nodes || fewer.back() < 1)) {
+    data_error("{}: the settings of a supervisor go on with {} of {} nodes", where, fmt::join(fewer, ", "),
+               settings.nodes);
   }
   return settings;
 }

@@ -18,6 +18,7 @@ struct Settings {
   int64_t pipeline_stages = 1;  // the last axis of the mesh: ranks that differ by world / stages share a pipeline
   std::string config;           // for rosters
   std::vector<std::string> overrides;
+  std::vector<int64_t> fewer_nodes;  // smaller numbers that it can go on with, the largest first
   int64_t first_generation = 1;  // one more than the starts that the run directory counted before it had a supervisor
 
   int64_t max_in_job_restarts = 3;    // without progress
@@ -31,7 +32,8 @@ struct Settings {
   double initial_rank_heartbeat_timeout = 600;  // a beat, in the first steps of a run
   double rank_heartbeat_timeout = 0;            // a beat, later; 0: learned from the run
   double start_timeout = 600;                   // each section before the first step, the first time
-  double workload_downtime_threshold = 180;     // wait for nodes, then give up
+  double workload_downtime_threshold = 180;     // wait for nodes, then go on with fewer or give up
+  double scale_up_after = 300;                  // nodes that are back have been there for so long
   double gather = 1;                            // faults that belong together
   double stop_timeout = 30;                     // processes gone, device memory free
   double answer_timeout = 30;                   // of other orders
@@ -40,7 +42,6 @@ struct Settings {
 
   Ladder ladder;
 
-  int64_t world_size() const { return nodes * ranks_per_node; }
   bool operator==(const Settings&) const = default;
 };
 

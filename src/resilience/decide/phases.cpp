@@ -6,6 +6,7 @@
 
 #include "resilience/decide/judge.h"
 #include "resilience/decide/placing.h"
+#include "resilience/decide/scaling.h"
 #include "resilience/names.h"
 
 namespace megalith::resilience {
@@ -159,12 +160,19 @@ void go_on_placing(Turn& turn) {
 
 void go_on_waiting(Turn& turn) {
   RunState& state = turn.state;
+  if (nodes_to_place(state) > 0) return after_stop(turn);
   const int64_t usable = usable_nodes(state);
-  if (usable >= state.settings.nodes) return after_stop(turn);
   const double patience = state.roster
                               ? state.settings.workload_downtime_threshold
                               : std::max(state.settings.workload_downtime_threshold, state.settings.start_timeout);
   if (!turn.guards.has_deadlines || turn.now - state.incident.waiting_since < patience) return;
+  if (const int64_t fewer = fewer_nodes_for(state.settings, usable); fewer > 0) {
+    state.fewer_nodes = fewer;
+    state.incident.reason += fmt::format("; {} of {} nodes after {:.0f} s: it goes on with {}", usable,
+                                         state.settings.nodes, patience, fewer);
+    turn.tell(state.incident.reason);
+    return after_stop(turn);
+  }
   state.incident.reason +=
       fmt::format("; no spare was left: {} of {} nodes after {:.0f} s", usable, state.settings.nodes, patience);
   conclude(turn, kGaveUp, state.incident.reason);

@@ -5,19 +5,21 @@
 #include <algorithm>
 
 #include "resilience/decide/holdings.h"
+#include "resilience/decide/scaling.h"
 
 namespace megalith::resilience {
 
 namespace {
 // By index; null: nobody has this place any longer.
-std::vector<const std::string*> kept_places(const RunState& state, const std::set<std::string>& replaced) {
-  std::vector<const std::string*> places(static_cast<size_t>(state.settings.nodes), nullptr);
+std::vector<const std::string*> kept_places(const RunState& state, int64_t count,
+                                            const std::set<std::string>& replaced) {
+  std::vector<const std::string*> places(static_cast<size_t>(count), nullptr);
   if (!state.roster) return places;
   for (const RosterNode& member : state.roster->nodes) {
     const auto node = state.nodes.find(member.node);
     const bool stays = node != state.nodes.end() && node->second.may_train() && node->second.is_clean &&
                        !replaced.contains(member.node);
-    if (stays && member.index < state.settings.nodes) places[static_cast<size_t>(member.index)] = &node->first;
+    if (stays && member.index < count) places[static_cast<size_t>(member.index)] = &node->first;
   }
   return places;
 }
@@ -66,20 +68,17 @@ int64_t step_to_continue_from(Turn& turn) {
 }
 }  // namespace
 
-int64_t usable_nodes(const RunState& state) {
-  return std::count_if(state.nodes.begin(), state.nodes.end(),
-                       [](const auto& node) { return node.second.may_train() && node.second.is_clean; });
-}
-
 std::optional<Roster> place_ranks(Turn& turn) {
   RunState& state = turn.state;
+  const int64_t count = nodes_to_place(state);
+  if (count == 0) return std::nullopt;
   std::set<std::string> replaced = state.incident.suspects;
-  std::vector<const std::string*> places = kept_places(state, replaced);
+  std::vector<const std::string*> places = kept_places(state, count, replaced);
   std::vector<const std::string*> spares = spares_beside(state, places, replaced);
   if (!fill(places, spares)) {
     if (!replaced.empty()) turn.tell("the suspects stay: there are too few spares");
     replaced.clear();
-    places = kept_places(state, replaced);
+    places = kept_places(state, count, replaced);
     spares = spares_beside(state, places, replaced);
     if (!fill(places, spares)) return std::nullopt;
   }
@@ -89,7 +88,7 @@ std::optional<Roster> place_ranks(Turn& turn) {
   Roster roster{.run = state.settings.run,
                 .term = state.term,
                 .generation = std::max(state.newest + 1, state.settings.first_generation),
-                .world_size = state.settings.world_size(),
+                .world_size = count * state.settings.ranks_per_node,
                 .ranks_per_node = state.settings.ranks_per_node,
                 .config = state.settings.config,
                 .overrides = state.settings.overrides,
@@ -106,6 +105,7 @@ std::optional<Roster> place_ranks(Turn& turn) {
     if (!node.out.empty()) roster.out.push_back({.node = name, .reason = node.out});
   }
   ++roster.budgets.starts;
+  if (count == state.settings.nodes) state.fewer_nodes = 0;
   return roster;
 }
 

@@ -7,9 +7,6 @@
 
 namespace megalith::resilience {
 
-// Nodes that may get ranks.
-int64_t usable_nodes(const RunState& state);
-
 // The next roster: nodes keep their ranks, spares take the places of those that are out and, where they suffice, of
 // suspects. It continues from the newest step that all nodes together hold. Nothing where there are too few nodes.
 std::optional<Roster> place_ranks(Turn& turn);

@@ -93,8 +93,9 @@ struct RunState {
   Incident incident;
 
   RosterBudgets budgets;
-  double resume_at = 0.0;  // back-off: not placed before
-  int64_t best_step = -1;  // newest that the world has finished, in any generation
+  double resume_at = 0.0;   // back-off: not placed before
+  int64_t fewer_nodes = 0;  // that it goes on with while it cannot have all; 0: it waits for all
+  int64_t best_step = -1;   // newest that the world has finished, in any generation
   std::vector<PastFault> past;
   std::map<int64_t, int64_t> from_steps;  // by generation: what earlier ones kept of later steps is void
   std::string learned;                    // deadlines.h

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/event_names.h"
+#include "core/run_folders.h"
 #include "observe/logs/event_reader.h"
 #include "resilience/facts.h"
 #include "resilience/record/control_directory.h"

@@ -49,6 +49,7 @@ class LocalSupervisor {
  public:
   explicit LocalSupervisor(const LocalSupervision& supervision)
       : run_(supervision.run),
+        fewer_nodes_(supervision.fewer_nodes),
         directory_(fs::absolute(train::run_path(run_)).lexically_normal()),
         memory_(memory_of_run(directory_)),
         nodes_(supervision.nodes_directory.empty() ? directory_ / "nodes" : fs::absolute(supervision.nodes_directory)),
@@ -104,6 +105,14 @@ class LocalSupervisor {
     Settings settings = settings_of(run_);
     for (const std::string& row : settings.ladder.differences(Ladder()))
       observe::log_info(fmt::format("by {}: {}", run_.supervision.policy, row));
+    settings.fewer_nodes = fewer_nodes_;
+    if (run_.supervision.enable_workload_scaling && settings.nodes > 1) {
+      observe::log_info(fewer_nodes_.empty()
+                            ? "no smaller number of nodes suits the layout, the batch and the memory: where nodes are "
+                              "missing and no spare is left the run waits, and gives up"
+                            : fmt::format("where nodes are missing and no spare is left the run goes on with {} of {}",
+                                          fmt::join(fewer_nodes_, ", "), settings.nodes));
+    }
     settings.run = claimed_.identity.id;
     settings.config = config::to_yaml(run_);
     settings.first_generation = claimed_.identity.start();
@@ -160,6 +169,7 @@ class LocalSupervisor {
   }
 
   config::Run run_;
+  std::vector<int64_t> fewer_nodes_;
   fs::path directory_;
   fs::path memory_;
   fs::path nodes_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "config/run_config.h"
 
@@ -13,6 +14,7 @@ struct LocalSupervision {
   int64_t nodes = 1;
   int64_t ranks_per_node = 1;
   int64_t spares = 0;
+  std::vector<int64_t> fewer_nodes;       // smaller numbers that the run can go on with, the largest first
   std::filesystem::path nodes_directory;  // empty: nodes/ in the run directory
   // For drills, as MEGALITH_FAILPOINTS has them: of all ranks, and of this supervisor those of its journal.
   std::string failpoints;

@@ -198,6 +198,38 @@ TEST_F(ControllerTest, WithoutASpareItWaitsThenGivesUp) {
   EXPECT_TRUE(ordered("b", OrderKind::finish));
 }
 
+TEST_F(ControllerTest, WithoutASpareItGoesOnWithFewerWhereTheyAreAccepted) {
+  state.settings.fewer_nodes = {1};
+  start_run({"a", "b"});
+  take({.kind = FactKind::silent, .node = "a", .evidence = "node a is silent"});
+  fault(Symptom::node_gone, "a");
+  pass(1);
+  recover();
+  EXPECT_EQ(state.phase, RunPhase::wait);
+  pass(179);
+  EXPECT_EQ(state.phase, RunPhase::wait);
+  pass(2);
+  recover("memory 7 g1 0-1/2");
+  EXPECT_EQ(members(), Names{"b"});
+  EXPECT_EQ(state.roster->world_size, 1);
+  EXPECT_EQ(state.roster->from_step, 7);
+  progress(9);
+  // What is wrong with it now waits for nobody.
+  fault(Symptom::rank_ended, "b", {0});
+  pass(1);
+  recover("memory 9 g2 0/1");
+  EXPECT_EQ(state.phase, RunPhase::redo);
+  EXPECT_EQ(members(), Names{"b"});
+  // A restart takes everybody who is there.
+  progress(11);
+  hear("a");
+  fault(Symptom::rank_ended, "b", {0});
+  pass(1);
+  recover("memory 11 g3 0/1");
+  EXPECT_EQ(members(), (Names{"b", "a"}));
+  EXPECT_EQ(state.fewer_nodes, 0);
+}
+
 TEST_F(ControllerTest, AFailedCallIsNoCauseBesideAnother) {
   start_run({"a", "b", "c"});
   fault(Symptom::call_failed, "", {1});

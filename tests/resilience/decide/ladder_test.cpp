@@ -74,6 +74,8 @@ TEST(Settings, TextAndBack) {
   EXPECT_EQ(parse_settings(to_text(settings), "here"), settings);
   expect_error(ErrorKind::data, {"here", "damaged"}, [] { parse_settings("{\"nodes\":1}", "here"); });
   expect_error(ErrorKind::data, {"here", "damaged"}, [] { parse_settings("{", "here"); });
+  settings.fewer_nodes = {2, 2};
+  expect_error(ErrorKind::data, {"here", "2, 2 of 4 nodes"}, [&] { parse_settings(to_text(settings), "here"); });
 }
 
 }  // namespace

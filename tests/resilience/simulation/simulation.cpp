@@ -698,7 +698,11 @@ Simulation::Simulation(uint64_t seed, const SimulationOptions& options) : option
                .initial_rank_heartbeat_timeout = 60,
                .start_timeout = 60,
                .workload_downtime_threshold = 60,
+               .scale_up_after = 20,
                .save_timeout = 60};
+  if (chance(0.3)) {
+    for (int64_t fewer = settings_.nodes - 1; fewer >= 1; fewer -= pick(1, 2)) settings_.fewer_nodes.push_back(fewer);
+  }
   if (!options.policy.empty()) settings_.ladder.replace_rows(options.policy, "policy");
   directory_.is_exclusive = options.exclusive_create;
   directory_.fate = [this] {

@@ -4,6 +4,7 @@
 
 #include "checkpoint/nodes/part_server.h"
 #include "checkpoint/nodes/remote_holders.h"
+#include "core/run_folders.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 #include "train/run/rosters.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.h"
+#include "core/run_folders.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/run_folders.h"
 #include "expect_error.h"
 #include "temp_dir.h"
 #include "train/run/rosters.h"
