@@ -7,7 +7,7 @@ from checkpoint_drills.runs import Failure, names_of_difference
 
 STOPPED = 75
 RANKS = 2  # of a node, and of a replica
-WAITS = ["resilience.workload_downtime_threshold_s=3", "resilience.scale_up_after_s=3", "model.micro_batch_size=1"]
+WAITS = ["resilience.workload_downtime_threshold_s=3", "resilience.scale_up_after_s=3"]
 NEAR = 1e-4  # of a loss: each layout adds up in its own order
 
 
@@ -23,8 +23,8 @@ def losses_of(events):
 def train_by_hand(campaign, name, legs, batch):
     """Stopped at the end of each leg, (replicas, steps), and continued on the next one's layout."""
     for replicas, steps in legs:
-        campaign.runs.train_well(name, f"TP{RANKS} DP{replicas} micro-batch1", steps,
-                                 [f"trainer.num_nodes={replicas}", f"trainer.devices={RANKS}", batch])
+        campaign.runs.train_well(name, f"TP{RANKS} DP{replicas}", steps,
+                                 [f"trainer.num_nodes={replicas}", f"trainer.devices={RANKS}", *batch])
 
 
 def compare(campaign, fleet, batch):
@@ -47,8 +47,8 @@ def compare(campaign, fleet, batch):
 
 
 def scale_down_and_up(campaign, batch, fewer):
-    batch = f"model.global_batch_size={batch}"
-    fleet = campaign.fleet(campaign.new_name("scale"), spares=0, size=f"4x{RANKS}", overrides=[*WAITS, batch])
+    batch = [f"model.global_batch_size={batch}", "model.micro_batch_size=1"]
+    fleet = campaign.fleet(campaign.new_name("scale"), spares=0, size=f"4x{RANKS}", overrides=[*WAITS, *batch])
     try:
         fleet.start()
         fleet.wait_for_steps(5)
