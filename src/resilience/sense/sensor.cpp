@@ -428,9 +428,10 @@ void Sensor::tell_lost_nodes(double now, std::vector<Fact>& facts) {
     if (proof == nullptr && (!guards_.needs_proof || stands_still(now))) proof = "the other ranks stand still";
     if (proof == nullptr) continue;
     gone_told_.insert(node.node);
-    Fact fact = fault(
-        Symptom::node_gone, now,
-        fmt::format("node {} has been silent for {:.1f} s, and {}", node.node, now - nodes_[node.node].heard, proof));
+    // A supervisor that has never heard it knows since when an earlier one has not.
+    const double heard = nodes_[node.node].session != 0 ? nodes_[node.node].heard : found->second.since;
+    Fact fact = fault(Symptom::node_gone, now,
+                      fmt::format("node {} has been silent for {:.1f} s, and {}", node.node, now - heard, proof));
     fact.node = node.node;
     facts.push_back(std::move(fact));
   }

@@ -534,7 +534,9 @@ void Simulation::check_out(FakeSupervisor& supervisor) {
     // Most of the time in which its ranks had to be gone: who is back by then may not have been asked again.
     const double asked = now_ - settings_.stop_timeout;
     const double was_cut = std::min(now_, truth.cut_until) - std::max(asked, truth.cut_since);
-    const bool could_not_answer = was_cut > 0.8 * settings_.stop_timeout;
+    const bool could_not_answer =
+        was_cut > 0.8 * settings_.stop_timeout ||
+        (now_ < truth.cut_until && now_ - truth.cut_since >= settings_.heartbeat_timeout);  // as an earlier leader saw
     if (truth.has_trouble || was_silent || could_not_answer || run_->had_trouble(index_of(name))) continue;
     violated(Invariant::no_node_out_without_evidence,
              fmt::format("{} is out, and nothing was wrong with it: {}", name, node.out));
