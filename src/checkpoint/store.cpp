@@ -249,6 +249,18 @@ std::optional<int64_t> Store::last_committed() const {
   return parse_number(read_plain_text(directory_ / kTrackerName));
 }
 
+void Store::catch_up_tracker() const {
+  std::optional<int64_t> newest = last_committed();
+  bool is_behind = fs::exists(fs::symlink_status(fs::path(directory_ / kTrackerName) += ".part"));
+  for (const std::string& name : names_in(directory_)) {
+    const std::optional<int64_t> step = parse_step_name(name);
+    if (!step || step <= newest || !is_plain_directory(directory_ / name) || !has_manifest(directory_ / name)) continue;
+    newest = step;
+    is_behind = true;
+  }
+  if (newest && is_behind) replace_file(directory_ / kTrackerName, std::to_string(*newest));
+}
+
 std::vector<StepInfo> Store::list() const {
   std::vector<StepInfo> steps;
   std::error_code status;

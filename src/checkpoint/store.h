@@ -111,6 +111,8 @@ class Store {
   void apply_retention(const Manifest& saved, bool verified, SaveResult& result);
   // Removes what a crash left of a removal.
   void empty_trash() const;
+  // Has the tracker file name the newest commit, where a crash came between the two.
+  void catch_up_tracker() const;
   // Takes the checkpoints of this run away that its lineage gives up, and says which and why. They are trash from then
   // on, which the next retention empties.
   std::vector<std::string> set_given_up_aside(const std::string& run_id, const Lineage& lineage) const;

@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checkpoint/file_names.h"
 #include "checkpoint/fixtures.h"
 #include "checkpoint/store.h"
+#include "core/file.h"
 #include "core/process/failpoint.h"
 #include "expect_error.h"
 #include "temp_dir.h"
@@ -120,6 +122,25 @@ TEST(DiskFull, AfterTheCommitIsAWarning) {
   ASSERT_EQ(result.warnings.size(), 1u);
   EXPECT_NE(result.warnings[0].find("tracker file"), std::string::npos);
   EXPECT_EQ(store.latest_verified().step, 20);
+}
+
+// A run that was complete then saves no more, and its next start has it right.
+TEST(Crash, BetweenCommitAndTrackerIsMadeGood) {
+  const TempDir directory;
+  Store store(directory.path());
+  const fs::path tracker = directory / std::string(kTrackerName);
+  store.catch_up_tracker();
+  EXPECT_FALSE(fs::exists(tracker));
+  store.save(ExampleRun(10).snapshot());
+  store.save(ExampleRun(20).snapshot());
+  fs::create_directory(directory / "step-00000030");  // not committed
+  replace_file(tracker, "10");
+  store.catch_up_tracker();
+  EXPECT_EQ(test::bytes_of(tracker), "20");
+  fs::copy_file(tracker, fs::path(tracker) += ".part");
+  store.catch_up_tracker();
+  EXPECT_EQ(test::bytes_of(tracker), "20");
+  EXPECT_FALSE(fs::exists(fs::path(tracker) += ".part"));
 }
 
 }  // namespace

@@ -27,11 +27,12 @@ int saver_threads(const config::Trainer& trainer) {
 }
 
 // At the start, since a run that is complete saves no more.
-void empty_trash(const checkpoint::Store& store) {
+void tidy_up(const checkpoint::Store& store) {
   try {
     store.empty_trash();
+    store.catch_up_tracker();
   } catch (const std::exception& error) {
-    observe::log_warning(fmt::format("what is left of a removed checkpoint stays: {}", error.what()));
+    observe::log_warning(fmt::format("what a crash has left among the checkpoints stays: {}", error.what()));
   }
 }
 }  // namespace
@@ -51,7 +52,7 @@ CheckpointWriter::CheckpointWriter(const Options& options)
       loaded_step_(options.loaded_step.value_or(-1)),
       protected_step_(loaded_step_) {
   const checkpoint::Part place{.rank = options.world.rank(), .ranks = options.world.size()};
-  if (is_first_) empty_trash(store_);
+  if (is_first_) tidy_up(store_);
   open_memory(options);
   const config::Trainer& trainer = options.run.trainer;
   if (options_.monitor == metric::kValidationLoss &&
