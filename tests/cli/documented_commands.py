@@ -258,7 +258,7 @@ def small(arguments):
         return with_value(with_value(arguments, "--datasets", "2"), "--tokens", "100000")
     if verb == ["data", "decode"]:  # the ids are GPT-2's, the tokenizer is the demo's
         return [*arguments[:-1], " ".join(str(int(number) % 1000) for number in arguments[-1].split())]
-    if verb[0] == "supervise":
+    if verb[0] == "supervise" and "--local" in arguments:
         return [*with_value(with_value(arguments, "--local", "1x2"), "--spares", "0"), *SMALL_MODEL, "trainer.max_steps=2"]
     if verb == ["data", "check"] and "--min-megabytes" in arguments:
         return with_value(arguments, "--min-megabytes", "0")
@@ -274,7 +274,7 @@ def class_of(arguments, program, launched):
         listens = any("port=" in word for word in arguments)
         alone = not launched and "cuda" not in program and "--nproc" not in arguments
         return "run" if "--dry-run" in arguments or (at_home and alone and not listens) else "dry-run"
-    if arguments[0] == "monitor":  # waits for a supervisor
+    if arguments[0] == "monitor" or "--listen" in arguments:  # they wait for each other
         return "parse"
     if arguments[0] == "launch":  # else it would submit, or ask a cluster
         return "run" if {"--render", "--rbac", "profile"} & set(arguments) else "parse"

@@ -52,6 +52,16 @@ std::string wait_for_run(const MonitorOptions& options) {
   }
 }
 
+std::vector<Door> doors_of(const MonitorOptions& options) {
+  std::vector<Door> doors;
+  if (!options.socket.empty()) doors.emplace_back().socket = options.socket;
+  for (const Endpoint& endpoint : options.supervisors) {
+    doors.emplace_back().endpoint = endpoint;
+    doors.back().credentials = options.credentials;
+  }
+  return doors;
+}
+
 class Monitor {
  public:
   Monitor(const MonitorOptions& options, const std::string& run)
@@ -68,7 +78,7 @@ class Monitor {
                 .boot_id = observe::boot_id(),
                 .session = boot_nanoseconds()},
                node_),
-        transport_(dial_supervisors({{.socket = options.socket}}, options.node)) {}
+        transport_(dial_supervisors(doors_of(options), options.node)) {}
 
   int run() {
     double last = boot_seconds();
@@ -116,7 +126,16 @@ class Monitor {
       transport_->send(logic_.report());
       report_at_ = now + kReportSeconds;
     }
+    while (const std::optional<std::string> alarm = transport_->next_alarm()) observe::log_warning(*alarm);
+    end_if_refused();
     if (is_stopping_) stop_alone();
+  }
+
+  // While ranks train here, credentials are mended under way.
+  void end_if_refused() {
+    const std::string refusal = transport_->refusal();
+    if (!refusal.empty() && node_.processes(false).empty())
+      user_error("a supervisor refuses node '{}': {}", options_.node, refusal);
   }
 
   void heed(int signal) {

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <vector>
+
 #include "resilience/monitor/node_folders.h"
+#include "resilience/secure/endpoint.h"
 
 namespace megalith::resilience {
 
 struct MonitorOptions {
   std::filesystem::path run_directory;
   std::string node;
-  std::filesystem::path socket;  // of the supervisor
-  std::string address = "127.0.0.1";
+  std::filesystem::path socket;       // of the supervisor of this machine; empty: over TCP
+  std::vector<Endpoint> supervisors;  // all that the run has
+  std::filesystem::path credentials;  // a monitor's, for TCP
+  std::string address;
   NodeFolders folders;
   std::string failpoints;   // for its ranks
   double stop_grace = 0.0;  // seconds from a stop signal until this machine kills; 0: not known

@@ -1,6 +1,7 @@
 #include "resilience/supervise/supervise.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "comm/store/socket.h"
 #include "config/print.h"
@@ -29,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 constexpr double kLookSeconds = 0.1;
 constexpr double kGoodputSeconds = 1.0;
+constexpr double kClaimSeconds = 2.0;      // for another supervisor of the run to begin
 constexpr double kFarewellSeconds = 20.0;  // for monitors to end once the run is over
 
 // Every node of a fleet of folders has a memory and a disk of its own.
@@ -45,50 +47,86 @@ void give_nodes_their_own(config::Run& run, const fs::path& memory, const fs::pa
   }
 }
 
-class LocalSupervisor {
+class SupervisorProcess {
  public:
-  explicit LocalSupervisor(const LocalSupervision& supervision)
+  explicit SupervisorProcess(const Supervision& supervision)
       : run_(supervision.run),
         fewer_nodes_(supervision.fewer_nodes),
         directory_(fs::absolute(train::run_path(run_)).lexically_normal()),
         memory_(memory_of_run(directory_)),
         nodes_(supervision.nodes_directory.empty() ? directory_ / "nodes" : fs::absolute(supervision.nodes_directory)),
-        claimed_(claim()),
+        transport_(supervision.listen ? listen_for_monitors(door_of(supervision)) : nullptr),
+        claimed_(transport_ ? claim_among_others() : claim()),
         goodput_(open_goodput_log()),
-        transport_(listen_for_monitors({.socket = memory_ / "socket"})),
-        fleet_({.run_directory = directory_,
-                .run = claimed_.identity.id,
-                .nodes = nodes_,
-                .memory = memory_,
-                .socket = memory_ / "socket",
-                .count = supervision.nodes + supervision.spares,
-                .failpoints = supervision.failpoints}),
+        fleet_(transport_ ? nullptr : make_fleet(supervision)),
         control_(directory_),
-        supervisor_(settings(),
-                    {.boot_id = observe::boot_id(), .alarm = observe::log_warning, .is_new_fleet = fleet_.is_new()},
-                    control_, *transport_) {}
+        supervisor_(
+            settings(),
+            {.boot_id = observe::boot_id(), .alarm = observe::log_warning, .is_new_fleet = fleet_ && fleet_->is_new()},
+            control_, *transport_) {}
 
   int run() {
+    if (!fleet_) {
+      observe::log_info(
+          fmt::format("run '{}' waits for its monitors at port {}", claimed_.identity.id, transport_->port()));
+    }
     while (!supervisor_.exit_code()) {
       transport_->wait(kLookSeconds);
       if (heed_signals()) return kExitInterrupted;
-      fleet_.tend();
+      if (fleet_) fleet_->tend();
+      while (const std::optional<std::string> alarm = transport_->next_alarm()) observe::log_warning(*alarm);
       supervisor_.poll({.wall = wall_seconds(), .monotonic = monotonic_seconds()});
       if (supervisor_.leads()) tell(supervisor_.state());
       write_goodput();
     }
     const int code = static_cast<int>(*supervisor_.exit_code());
-    fleet_.end(kFarewellSeconds);
+    if (fleet_) fleet_->end(kFarewellSeconds);
     if (log_) log_->pump(stdout);
     goodput_at_ = 0.0;
     write_goodput();
-    if (code == 0) fs::remove_all(memory_);
+    if (fleet_ && code == 0) fs::remove_all(memory_);
     return code;
   }
 
  private:
+  static Door door_of(const Supervision& supervision) {
+    Door door;
+    door.endpoint = *supervision.listen;
+    door.credentials = supervision.credentials;
+    return door;
+  }
+
+  // The socket is made when nobody else has this run.
+  std::unique_ptr<LocalFleet> make_fleet(const Supervision& supervision) {
+    Door door;
+    door.socket = memory_ / "socket";
+    transport_ = listen_for_monitors(door);
+    return std::make_unique<LocalFleet>(LocalFleetOptions{.run_directory = directory_,
+                                                          .run = claimed_.identity.id,
+                                                          .nodes = nodes_,
+                                                          .memory = memory_,
+                                                          .socket = door.socket,
+                                                          .count = supervision.nodes + supervision.spares,
+                                                          .failpoints = supervision.failpoints});
+  }
+
+  // Supervisors of one run may begin at the same moment: each holds the directory only while it learns which run it is.
+  // Who leads is settled by terms.
+  train::ClaimedRun claim_among_others() {
+    for (const double until = monotonic_seconds() + kClaimSeconds;;) {
+      try {
+        train::ClaimedRun claimed = claim();
+        [[maybe_unused]] const File let_go = std::move(claimed.lock);
+        return claimed;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::user || monotonic_seconds() > until) throw;
+        std::this_thread::sleep_for(std::chrono::duration<double>(kLookSeconds));
+      }
+    }
+  }
+
   train::ClaimedRun claim() {
-    give_nodes_their_own(run_, memory_, nodes_);
+    if (!transport_) give_nodes_their_own(run_, memory_, nodes_);
     train::ClaimedRun claimed = train::claim_run(run_);
     if (!claimed.note.empty()) observe::log_warning(claimed.note);
     write_run_name(directory_, claimed.identity.id);
@@ -126,7 +164,7 @@ class LocalSupervisor {
     const double now = monotonic_seconds();
     if (signal == SIGINT && interrupted_ > 0.0 && now - interrupted_ > kSecondInterruptSeconds) {
       write_stop_notice(STDERR_FILENO, StopNotice::quitting, signal);
-      fleet_.kill();
+      if (fleet_) fleet_->kill();
       return true;
     }
     if (signal == SIGINT && interrupted_ == 0.0) interrupted_ = now;
@@ -164,7 +202,8 @@ class LocalSupervisor {
     if (log_) log_->pump(stdout);
     generation_ = roster.generation;
     const bool is_first = !log_;
-    log_.emplace(fleet_.folders(roster.node_of(0).node).log({.generation = generation_, .rank = 0}), "[0] ");
+    const NodeFolders first{.disk = nodes_ / roster.node_of(0).node, .memory = {}};
+    log_.emplace(first.log({.generation = generation_, .rank = 0}), "[0] ");
     if (is_first) log_->skip();  // a supervisor before this one has shown it
   }
 
@@ -173,11 +212,11 @@ class LocalSupervisor {
   fs::path directory_;
   fs::path memory_;
   fs::path nodes_;
+  std::unique_ptr<UnixSupervisorTransport> transport_;
   train::ClaimedRun claimed_;
   std::optional<GoodputLog> goodput_;
-  double goodput_at_ = 0.0;  // monotonic seconds
-  std::unique_ptr<UnixSupervisorTransport> transport_;
-  LocalFleet fleet_;
+  double goodput_at_ = 0.0;            // monotonic seconds
+  std::unique_ptr<LocalFleet> fleet_;  // null: the nodes are machines of their own
   DiskControlDirectory control_;
   Supervisor supervisor_;
   std::optional<LogFollower> log_;
@@ -189,12 +228,12 @@ class LocalSupervisor {
 };
 }  // namespace
 
-int supervise_local(const LocalSupervision& supervision) {
+int supervise(const Supervision& supervision) {
   require_control_plane();
   stop_signals::await_in_this_thread();
   comm::ignore_broken_pipes();
   arm_failpoints(supervision.failpoints, kJournalFailpoints);
-  return LocalSupervisor(supervision).run();
+  return SupervisorProcess(supervision).run();
 }
 
 }  // namespace megalith::resilience
