@@ -6,6 +6,7 @@
 
 #include "resilience/decide/holdings.h"
 #include "resilience/decide/judge.h"
+#include "resilience/decide/moves.h"
 #include "resilience/decide/phases.h"
 
 namespace megalith::resilience {
@@ -23,7 +24,11 @@ void take_lead(Turn& turn, const Fact& fact) {
     node.since = turn.now;
   }
   const bool is_new_fleet = fact.evidence == kNewFleet;
-  if (is_new_fleet) state.stop_requested = state.incident.stops = false;
+  if (is_new_fleet) {
+    state.stop_requested = state.incident.stops = false;
+    state.move.reset();
+  }
+  if (state.move) state.move->is_ordered = false;
   if (state.phase == RunPhase::over || (is_new_fleet && state.phase == RunPhase::finish)) {  // it is started once more
     RunState again{.settings = state.settings,
                    .term = state.term,
@@ -202,7 +207,11 @@ bool take_progress(Turn& turn, const Fact& fact) {
       if (is_theirs) conclude(turn, 0, "all steps are done");
       return true;
     case FactKind::stopped:
-      if (is_theirs) conclude(turn, 75, "stopped early, and saved");
+      if (is_theirs && state.move && !state.stop_requested) {
+        move(turn);
+      } else if (is_theirs) {
+        conclude(turn, 75, "stopped early, and saved");
+      }
       return true;
     default:
       return false;
@@ -236,6 +245,7 @@ void take_tick(Turn& turn) {
     turn.tell("the ranks have not stopped in time");
     return enter(turn, RunPhase::stop);
   }
+  go_on_with_moves(turn);
   go_on(turn);
 }
 

@@ -148,6 +148,7 @@ void take_fault(Turn& turn, const Fact& fault) {
   if (!gathers && !state.has_ranks()) return;
   if (fault.generation != state.generation()) return;
   turn.decision.has_changed = true;
+  state.move.reset();  // the recovery takes in everybody who is there
   state.best_step = std::max(state.best_step, fault.number - 1);
   if (state.phase >= RunPhase::redo) {
     state.incident = {.began = turn.now, .reason = ""};

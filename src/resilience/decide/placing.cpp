@@ -105,7 +105,7 @@ std::optional<Roster> place_ranks(Turn& turn) {
     if (!node.out.empty()) roster.out.push_back({.node = name, .reason = node.out});
   }
   ++roster.budgets.starts;
-  if (count == state.settings.nodes) state.fewer_nodes = 0;
+  state.fewer_nodes = count == state.settings.nodes ? 0 : count;
   return roster;
 }
 

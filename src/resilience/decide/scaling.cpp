@@ -19,7 +19,9 @@ int64_t usable_nodes(const RunState& state) {
 int64_t nodes_to_place(const RunState& state) {
   const int64_t usable = usable_nodes(state);
   if (usable >= state.settings.nodes) return state.settings.nodes;
-  return usable >= state.fewer_nodes ? state.fewer_nodes : 0;
+  if (state.fewer_nodes == 0) return 0;
+  const int64_t fewer = fewer_nodes_for(state.settings, usable);
+  return fewer >= state.fewer_nodes ? fewer : 0;
 }
 
 int64_t fewer_nodes_for(const Settings& settings, int64_t usable) {

@@ -11,7 +11,7 @@ namespace megalith::resilience {
 
 // Nodes that may get ranks.
 int64_t usable_nodes(const RunState& state);
-// How many get them next: all, or so few as a wait that was in vain has allowed. 0: too few are there.
+// How many get them next: all, or as many as can where a wait that was in vain has allowed fewer. 0: too few are there.
 int64_t nodes_to_place(const RunState& state);
 // The largest accepted number that `usable` nodes can make, below all of them. 0: none.
 int64_t fewer_nodes_for(const Settings& settings, int64_t usable);

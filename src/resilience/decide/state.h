@@ -75,6 +75,15 @@ struct Incident {
   bool operator==(const Incident&) const = default;
 };
 
+// The ranks are asked to stop at the end of a step, and the next generation follows. No step is done twice.
+struct PlannedMove {
+  std::string reason;
+  bool is_ordered = false;
+  double by = 0.0;  // what has not stopped then is killed
+
+  bool operator==(const PlannedMove&) const = default;
+};
+
 // All that a supervisor knows of its run. The facts of the journals, taken in their order, give it again.
 struct RunState {
   Settings settings;
@@ -101,6 +110,7 @@ struct RunState {
   std::string learned;                    // deadlines.h
 
   bool store_is_ready = false;
+  std::optional<PlannedMove> move;
   bool stop_requested = false;
   double stop_by = 0.0;            // what has not stopped then is killed
   std::optional<int64_t> verdict;  // exit code

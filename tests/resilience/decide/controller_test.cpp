@@ -230,6 +230,57 @@ TEST_F(ControllerTest, WithoutASpareItGoesOnWithFewerWhereTheyAreAccepted) {
   EXPECT_EQ(state.fewer_nodes, 0);
 }
 
+TEST_F(ControllerTest, WhenNodesHaveBeenBackForLongEnoughItStopsAndTakesThemIn) {
+  state.settings.fewer_nodes = {1};
+  start_run({"a", "b"});
+  take({.kind = FactKind::silent, .node = "a", .evidence = "node a is silent"});
+  fault(Symptom::node_gone, "a");
+  pass(1);
+  recover();
+  pass(181);
+  recover("memory 7 g1 0-1/2");
+  progress(9);
+  ASSERT_EQ(members(), Names{"b"});
+  hear("a");
+  pass(299);
+  EXPECT_FALSE(state.move);
+  pass(2);
+  EXPECT_TRUE(ordered("b", OrderKind::stop));
+  EXPECT_FALSE(ordered("a", OrderKind::stop));
+  const RosterBudgets before = state.budgets;
+  take({.kind = FactKind::stopped, .generation = state.generation()});
+  EXPECT_EQ(state.phase, RunPhase::stop);
+  EXPECT_FALSE(state.verdict);
+  recover("memory 11 g2 0/1");
+  EXPECT_EQ(members(), (Names{"b", "a"}));
+  EXPECT_EQ(state.roster->from_step, 11);
+  EXPECT_EQ(state.budgets.in_job_restarts, before.in_job_restarts);
+  EXPECT_EQ(state.fewer_nodes, 0);
+}
+
+TEST_F(ControllerTest, AMoveWhoseRanksDoNotStopKillsThemAndAFaultTakesItsPlace) {
+  state.settings.fewer_nodes = {1};
+  start_run({"a", "b"});
+  take({.kind = FactKind::silent, .node = "a", .evidence = "node a is silent"});
+  fault(Symptom::node_gone, "a");
+  pass(1);
+  recover();
+  pass(181);
+  recover("memory 7 g1 0-1/2");
+  progress(9);
+  hear("a");
+  pass(301);
+  ASSERT_TRUE(state.move);
+  pass(599);
+  EXPECT_EQ(state.phase, RunPhase::running);
+  pass(2);
+  EXPECT_EQ(state.phase, RunPhase::stop);
+  EXPECT_TRUE(ordered("b", OrderKind::kill));
+  recover("memory 9 g2 0/1");
+  progress(11);
+  EXPECT_EQ(members(), (Names{"b", "a"}));
+}
+
 TEST_F(ControllerTest, AFailedCallIsNoCauseBesideAnother) {
   start_run({"a", "b", "c"});
   fault(Symptom::call_failed, "", {1});

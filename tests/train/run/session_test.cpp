@@ -132,7 +132,6 @@ TEST(Session, RefusesADirectoryOfSomethingElse) {
 
 TEST(Session, RefusesWhatItCannotRun) {
   const TempDir dir;
-  error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.accelerator=gpu"})); });
   error_of(ErrorKind::user, [&] { train_quietly(tiny_run(kTinyGpt, dir / "run", {"trainer.devices=2"})); });
   error_of(ErrorKind::user, [&] {
     train_quietly(
